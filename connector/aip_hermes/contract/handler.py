@@ -1,0 +1,206 @@
+"""The protocols between a runtime and a connector. The two meet here and nowhere else.
+
+The runtime owns identities, durability and order; the connector owns what a call means at its provider. One attempt runs
+
+    check → serial_key → (describe, when an approval is asked) → prepare → send → confirm
+
+and only `send` may change anything at the provider: it sends at most one mutating request and never repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from aip_hermes.contract.operation import Operation
+from aip_hermes.errors import ActionFailed
+from aip_hermes.ids import (
+    ActionId,
+    AipSessionId,
+    CapabilityId,
+    CorrelationId,
+    EndpointId,
+    IdempotencyKey,
+    PrincipalId,
+    TenantId,
+)
+
+__all__ = [
+    "Actor",
+    "Answer",
+    "Call",
+    "Connector",
+    "Description",
+    "FailureKind",
+    "Handler",
+    "JsonObject",
+    "Offer",
+    "Prepared",
+    "SerialKey",
+]
+
+JsonObject = dict[str, Any]
+
+FailureKind = Literal["session_busy", "outcome_unknown", "deadline_exceeded", "cancelled"]
+"""What a runtime has to say in the connector's own error namespace.
+
+session_busy: the serial lock was not had in time; certain, retryable. outcome_unknown: a crash between intent and
+settlement; uncertain. deadline_exceeded, cancelled: certain before `send` was entered, else uncertain for mutations.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Actor:
+    """The authenticated caller; never taken from a payload (design D18)."""
+
+    principal_id: PrincipalId
+    kind: str
+    tenant_id: TenantId | None
+    issuer: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One attempt at one action.
+
+    input: has passed the capability's input schema. deadline_ms: absolute, Unix milliseconds; None until the action
+    holds its serial lock. attempt: counts from 1.
+    """
+
+    action_id: ActionId
+    capability_id: CapabilityId
+    input: Mapping[str, Any]
+    actor: Actor
+    idempotency_key: IdempotencyKey | None = None
+    deadline_ms: int | None = None
+    attempt: int = 1
+    aip_session_id: AipSessionId | None = None
+    correlation_id: CorrelationId | None = None
+    trace_id: str | None = None
+    delegation_chain: Sequence[Mapping[str, Any]] = ()
+    previous_uncertain: ActionId | None = None
+    """The turn of the same session that ended uncertain and may still be running (D13)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SerialKey:
+    """What calls of one session share, so that they run one at a time (design D13).
+
+    key: unique over all connectors of the runtime. use: see SerialRule. subject: names the session in error details.
+    hold_s: how long an uncertain end keeps the session closed to exclusive calls, in seconds.
+    """
+
+    key: str
+    use: Literal["turn", "exclusive"]
+    subject: Mapping[str, str]
+    hold_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """What a decision is about (design D25).
+
+    snapshot: JSON compared again by `prepare`; ids, times and counts only. summary: one sentence for the reviewer, free
+    of transcript text.
+    """
+
+    snapshot: JsonObject
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """What was read before sending.
+
+    facts: durable with the intent and kept for reconciliation: ids, counts, times, hashes; never text. context: handed
+    to `send` and `confirm` of the same attempt, never stored.
+    """
+
+    facts: JsonObject = field(default_factory=dict)
+    context: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A certain success. output: provider JSON plus our `_aip`. text: for a person, becomes a text message part."""
+
+    output: JsonObject
+    text: str | None = None
+
+
+class Handler(Protocol):
+    """One operation of one endpoint."""
+
+    @property
+    def operation(self) -> Operation: ...
+
+    def check(self, call: Call) -> None:
+        """Refuse what can't become a request: identities, headers, sizes, tenant, a missing endpoint key. No I/O.
+
+        Raises: ActionFailed, certain. Nothing has been stored or sent then.
+        """
+
+    def serial_key(self, call: Call) -> SerialKey | None:
+        """Name the session whose lock the call needs, or None."""
+
+    async def describe(self, call: Call) -> Description | None:
+        """Read what an approval will be about; None where there is nothing to read.
+
+        Raises: ActionFailed, certain; then no approval is asked.
+        """
+
+    async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
+        """Read before sending. `described`: the snapshot of the approval that released this call, or None.
+
+        Raises: ActionFailed, certain (`session_superseded`, `target_changed`, a failed read). Nothing was changed.
+        """
+
+    async def send(self, call: Call, prepared: Prepared) -> Answer:
+        """Send the one request of this attempt.
+
+        Raises: ActionFailed whose `uncertain` says whether the effect may have happened.
+        """
+
+    async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
+        """Read back (at most 2 s) and return the same outcome with evidence added; never another outcome.
+
+        A failed read-back is evidence too ("not confirmed"), never an exception.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """A handler with the coordinates under which it is published.
+
+    reads_first: `prepare` does I/O, so claim and intent are two commits. timeout_ms: published service level.
+    """
+
+    capability_id: CapabilityId
+    endpoint_id: EndpointId
+    tenant_id: TenantId | None
+    display_name: str
+    base_url: str
+    handler: Handler
+    timeout_ms: int
+    reads_first: bool
+
+
+class Connector(Protocol):
+    """A set of offers with one error namespace. Built by an entry point of the group `aip.connectors`:
+    `build(settings, *, clock, new_id, faults) -> Connector`."""
+
+    @property
+    def connector_id(self) -> str: ...
+
+    def offers(self) -> Sequence[Offer]:
+        """Every operation of every endpoint, endpoints in id order, operations in the order of the rows."""
+
+    def failure(self, kind: FailureKind, message: str, *, details: Mapping[str, Any], uncertain: bool) -> ActionFailed:
+        """Return the error of this connector's namespace for something that only the runtime noticed."""
+
+    async def health(self) -> Mapping[EndpointId, tuple[bool, str]]:
+        """Ask every endpoint whether it lives: ready, and a sentence without origin or credential."""
+
+    async def aclose(self) -> None:
+        """Close connections. Idempotent."""

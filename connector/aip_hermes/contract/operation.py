@@ -1,0 +1,111 @@
+"""One operation of a Hermes endpoint, as `capabilities.yaml` states it.
+
+The row is the only place where a contract value is written. What can be derived is a property here, never a second
+member. Special behaviour is a named rule of a row (`body`, `prepare`, `confirm`, `serial`, `session`), implemented once
+by the connector.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "BodyRule",
+    "ConfirmRule",
+    "Effect",
+    "Mode",
+    "Operation",
+    "PrepareRule",
+    "SerialRule",
+    "SessionRule",
+]
+
+Effect = Literal[
+    "read", "write", "delete", "send_message", "financial", "identity", "medical", "legal", "external_network",
+    "code_execution",
+]  # fmt: skip
+Mode = Literal["sync", "async", "streaming"]
+
+BodyRule = Literal["none", "members", "message"]
+"""none: no request body. members: the nested `body`, else the input, without routing members. message: members, and
+`prompt` or `query` stands in for a missing `message`."""
+
+PrepareRule = Literal["none", "row", "target"]
+"""What is read before sending. none: nothing. row: the session row (D14, D15, D20, reconciliation facts). target: the
+row, compared with the snapshot that the approval was asked for (D25)."""
+
+ConfirmRule = Literal["none", "row", "fork"]
+"""What is read after sending. none: nothing. row: the effective session row (D15, D20). fork: source and child (D16)."""
+
+SerialRule = Literal["none", "turn", "exclusive"]
+"""Whether the call takes its session's lock (D13). turn: as a turn; after an uncertain end it keeps the session closed
+to exclusive calls. exclusive: as a fork or delete."""
+
+SessionRule = Literal["none", "requested", "answered"]
+"""Whether the output carries `_aip.session` (D15). requested: the effective id is the id of the returned row.
+answered: it is the `session_id` that the provider answers."""
+
+
+class Operation(BaseModel):
+    """A frozen row. Unknown members stop the start, so that a typo can't pass for a default.
+
+    Times: `http_timeout_s` seconds for one HTTP exchange; `latency_ms`, `timeout_ms` as published in the service level.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
+    title: str
+    summary: str
+    kind: Literal["agent", "tool", "workflow"]
+    http: Annotated[str, Field(pattern=r"^(GET|POST|PATCH|DELETE) /")]
+    auth: bool = True
+    http_timeout_s: Annotated[float, Field(gt=0)] = 30
+    input: str
+    output: str
+    query: tuple[str, ...] = ()
+    body: BodyRule = "none"
+    risk: Literal["low", "medium", "high", "critical"]
+    effects: tuple[Effect, ...]
+    sensitivity: Literal["public", "internal", "confidential", "restricted", "regulated"]
+    pii: bool
+    redact: bool
+    key: Literal["required", "optional"]
+    modes: tuple[Mode, ...] = ("sync",)
+    completion: Literal["sync", "async", "streaming", "any"] = "sync"
+    cancel: bool = False
+    approval: str | None = None
+    """The reason published with the approval policy; None: no approval."""
+    latency_ms: Annotated[int, Field(gt=0)] = 5000
+    timeout_ms: Annotated[int, Field(gt=0)] = 60000
+    turn: bool = False
+    """A turn of the agent: the endpoint's `turn_timeout_s` replaces `http_timeout_s` and `timeout_ms` (D18)."""
+    async_expected: bool = False
+    stability: Literal["stable", "experimental"] = "stable"
+    serial: SerialRule = "none"
+    prepare: PrepareRule = "none"
+    confirm: ConfirmRule = "none"
+    session: SessionRule = "none"
+
+    @property
+    def method(self) -> str:
+        return self.http.split(" ", 1)[0]
+
+    @property
+    def path(self) -> str:
+        return self.http.split(" ", 1)[1]
+
+    @property
+    def read_only(self) -> bool:
+        """No effect beyond reading; such a call may be repeated."""
+        return set(self.effects) <= {"read", "external_network"}
+
+    @property
+    def destructive(self) -> bool:
+        return "delete" in self.effects
+
+    @property
+    def streaming(self) -> bool:
+        return "streaming" in self.modes
