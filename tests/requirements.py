@@ -1,7 +1,7 @@
 """Every promised behaviour, by id. It answers "is it done?".
 
-A test names the promises it proves: `@pytest.mark.requirement("runtime:fence:replay-sends-nothing")`. The suite fails on a
-promise without a test and on a test that names an unknown promise (tests/unit/test_requirements.py).
+A test names the promises it proves: `@pytest.mark.requirement("runtime:fence:replay-sends-nothing")`. The suite fails
+on a promise without a test and on a test that names an unknown promise (tests/unit/test_requirements.py).
 """
 
 from __future__ import annotations

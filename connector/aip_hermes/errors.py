@@ -5,7 +5,8 @@
     └── ActionFailed      the action ends as a failed result (design D1)
         └── ProviderFailed    a connector's own failure, code `connector.<connector>.…`
 
-Rooms declare their codes next to the rule that raises them. A code belongs to one class; a second claim stops the import.
+Rooms declare their codes next to the rule that raises them. A code belongs to one class; a second claim stops the
+import.
 """
 
 from __future__ import annotations

@@ -151,12 +151,10 @@ class IdempotencyKey(Identity):
 
 
 class HermesSessionId(Identity):
-    """One transcript row of one endpoint, whatever characters the endpoint issued."""
+    """One transcript row of one endpoint, whatever characters the endpoint issued.
 
-    @classmethod
-    def check(cls, value: str) -> None:
-        # Rules of creation live in hermes_api/; an id that an endpoint may have issued must stay readable (design D12).
-        return
+    The rules of creation live in hermes_api/: an id that an endpoint may have issued must stay readable (design D12).
+    """
 
 
 class HermesSessionKey(Identity):
@@ -181,5 +179,6 @@ _ENDPOINT = re.compile(r"[a-z0-9_-]{1,128}")
 def uuid7_hex(now_ms: int) -> str:
     """Return the 32 lower-case hex digits of a UUID version 7 for the Unix time `now_ms`; such ids sort by creation."""
     random = int.from_bytes(os.urandom(10), "big")
-    value = (now_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62 & 0xFFF) << 64 | 0b10 << 62 | random & (1 << 62) - 1
-    return f"{value:032x}"
+    time_and_version = (now_ms & (1 << 48) - 1) << 16 | 0x7000 | random >> 62 & 0xFFF
+    variant_and_rest = 1 << 63 | random & (1 << 62) - 1
+    return f"{time_and_version:016x}{variant_and_rest:016x}"

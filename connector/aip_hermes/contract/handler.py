@@ -1,6 +1,7 @@
 """The protocols between a runtime and a connector. The two meet here and nowhere else.
 
-The runtime owns identities, durability and order; the connector owns what a call means at its provider. One attempt runs
+The runtime owns identities, durability and order; the connector owns what a call means at its provider. One attempt
+runs
 
     check → serial_key → (describe, when an approval is asked) → prepare → send → confirm
 

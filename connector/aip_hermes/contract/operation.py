@@ -37,7 +37,8 @@ PrepareRule = Literal["none", "row", "target"]
 row, compared with the snapshot that the approval was asked for (D25)."""
 
 ConfirmRule = Literal["none", "row", "fork"]
-"""What is read after sending. none: nothing. row: the effective session row (D15, D20). fork: source and child (D16)."""
+"""What is read after sending. none: nothing. row: the effective session row (D15, D20). fork: source and child
+(D16)."""
 
 SerialRule = Literal["none", "turn", "exclusive"]
 """Whether the call takes its session's lock (D13). turn: as a turn; after an uncertain end it keeps the session closed

@@ -1,0 +1,46 @@
+"""What an operation gets: a handful of calls inside one transaction, in the connection's own thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["Connection"]
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Connection:
+    """One transaction's view of the store. Valid only inside the function it was handed to."""
+
+    __slots__ = ("_changes", "_raw")
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self._raw = raw
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Rows that the last `execute` inserted, updated or deleted."""
+        return self._changes
+
+    def execute(self, query: str, params: Mapping[str, Any] = _NOTHING) -> list[dict[str, Any]]:
+        """Run one statement with `:name` parameters and return all its rows as dictionaries, RETURNING included."""
+        cursor = self._raw.execute(query, params)
+        try:
+            if cursor.description is None:
+                self._changes = cursor.rowcount
+                return []
+            names = [column[0] for column in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+            self._changes = cursor.rowcount if cursor.rowcount >= 0 else len(rows)
+            return rows
+        finally:
+            cursor.close()
+
+    def execute_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run one statement once per parameter mapping; no rows come back."""
+        cursor = self._raw.executemany(query, rows)
+        self._changes = cursor.rowcount
+        cursor.close()

@@ -1,0 +1,289 @@
+"""A store on SQLite: one operation = one hop = one transaction.
+
+Writes that wait share one transaction and one fsync (a savepoint each); every caller is answered after the commit.
+Reads run on connections of their own, see the last commit, and never checkpoint: the one writer does, which also keeps
+clear of the log-reset defect of older SQLite releases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import structlog
+
+from aip_hermes.database import migrations as schema
+from aip_hermes.database.connection import Connection
+from aip_hermes.database.failures import StoreClosed, StoreFailure, StoreRefused, StoreUnavailable, translated
+from aip_hermes.database.sqlite import Thread, header, open_thread
+from aip_hermes.ports import Clock, SystemClock
+
+__all__ = ["Database"]
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+BATCH = 128
+READERS = 3
+WRITER_BUSY_S = 20.0
+READER_BUSY_S = 5.0
+
+
+@dataclass(slots=True)
+class _Write(Generic[T]):
+    function: Callable[[Connection], T]
+    answer: asyncio.Future[T]
+
+
+class Database:
+    """A lazily opened store; the constructor touches nothing.
+
+    path: the SQLite file; missing folders are made (0700), a file without tables is new. migrations: package with
+    `0001_….sql`. application_id: stands in the file's header; a file with tables and another id is refused untouched.
+    read_only: no file is made, nothing is migrated.
+
+    Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
+    through and undo it alone.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        migrations: str,
+        application_id: int,
+        read_only: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._migrations = schema.load(migrations)
+        self._application_id = application_id
+        self._read_only = read_only
+        self._clock: Clock = clock or SystemClock()
+        self._opening = asyncio.Lock()
+        self._writer: Thread | None = None
+        self._readers: list[Thread] = []
+        self._idle: asyncio.LifoQueue[Thread] | None = None
+        self._waiting: deque[_Write[Any]] = deque()
+        self._draining: asyncio.Task[None] | None = None
+        self._is_open = False
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def read(self, function: Callable[[Connection], T]) -> T:
+        """Run `function` on a snapshot of the last commit."""
+        await self._open()
+        if self._idle is None:
+            assert self._writer is not None  # noqa: S101 - without readers the writer exists
+            return await self._hop(self._writer, lambda raw: _in_transaction(raw, function, begin="BEGIN"))
+        reader = await self._idle.get()
+        try:
+            return await self._hop(reader, lambda raw: _in_transaction(raw, function, begin="BEGIN"))
+        finally:
+            self._idle.put_nowait(reader)
+
+    async def write(self, function: Callable[[Connection], T]) -> T:
+        """Run `function` in a write transaction; returns after its commit is on disk."""
+        if self._read_only:
+            raise StoreUnavailable("the store was opened for reading only")
+        await self._open()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Write(function, answer))
+        if self._draining is None or self._draining.done():
+            self._draining = asyncio.create_task(self._drain())
+        return await answer
+
+    async def close(self) -> None:
+        """Finish waiting writes, fold the log into the file, close. Idempotent."""
+        self._closed = True
+        async with self._opening:
+            if not self._is_open:
+                return
+            self._is_open = False
+            if self._draining is not None:
+                await self._draining
+            for reader in self._readers:
+                await reader.close()
+            if self._writer is not None:
+                try:
+                    await self._writer.run(lambda raw: raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+                except sqlite3.Error as error:  # the log stays; the next open folds it in
+                    log.warning("database.checkpoint_failed", file=self.path.name, cause=str(error))
+                await self._writer.close()
+
+    async def _drain(self) -> None:
+        assert self._writer is not None  # noqa: S101 - only an open writable store drains
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            batch = [write for write in batch if not write.answer.cancelled()]
+            functions = [write.function for write in batch]
+            try:
+                results = await self._writer.run(partial(_commit_together, functions=functions))
+            except BaseException as error:
+                failure = translated(error) if isinstance(error, sqlite3.Error) else error
+                results = [(False, failure)] * len(batch)
+            for write, (done, value) in zip(batch, results, strict=True):
+                if write.answer.cancelled():
+                    continue
+                if done:
+                    write.answer.set_result(value)
+                else:
+                    write.answer.set_exception(value)
+
+    async def _hop(self, thread: Thread, function: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await thread.run(function)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    async def _open(self) -> None:
+        if self._is_open:
+            return
+        async with self._opening:
+            if self._closed:
+                raise StoreClosed
+            if self._is_open:
+                return
+            try:
+                await asyncio.to_thread(self._look)
+                wal = True
+                if not self._read_only:
+                    self._writer = await open_thread(
+                        self.path, read_only=False, busy_s=WRITER_BUSY_S, prepare=self._prepare_writer
+                    )
+                    wal = await self._writer.run(_journal_mode) == "wal"
+                if wal or self._read_only:
+                    await self._open_readers()
+            except sqlite3.Error as error:
+                await self._abandon()
+                raise translated(error) from error
+            except BaseException:
+                await self._abandon()
+                raise
+            self._is_open = True
+
+    async def _open_readers(self) -> None:
+        self._idle = asyncio.LifoQueue()
+        for _ in range(READERS):
+            reader = await open_thread(self.path, read_only=True, busy_s=READER_BUSY_S, prepare=self._prepare_reader)
+            self._readers.append(reader)
+            self._idle.put_nowait(reader)
+
+    async def _abandon(self) -> None:
+        for thread in (*self._readers, *([self._writer] if self._writer else [])):
+            await thread.close()
+        self._readers, self._writer, self._idle = [], None, None
+
+    def _look(self) -> None:
+        """Refuse a foreign file before anything opens it for writing."""
+        if not self.path.exists():
+            if self._read_only:
+                raise StoreUnavailable(f"{self.path} does not exist", kind="missing")
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return
+        if self.path.stat().st_size == 0:
+            return
+        try:
+            application_id, tables = header(self.path)
+        except sqlite3.DatabaseError as error:
+            raise StoreRefused(f"{self.path} is not a SQLite file of this program; it was not touched") from error
+        log_file = self.path.with_name(self.path.name + "-wal")
+        unknown = tables or (log_file.exists() and log_file.stat().st_size > 0)
+        if application_id != self._application_id and unknown:
+            raise StoreRefused(
+                f"{self.path} belongs to another program (application id {application_id}, ours is "
+                f"{self._application_id}); it was not touched"
+            )
+
+    def _prepare_writer(self, raw: sqlite3.Connection) -> None:
+        # The id goes into the main file before the log exists, so that a kill right here still leaves a file of ours.
+        if raw.execute("PRAGMA application_id").fetchone()[0] != self._application_id:
+            raw.execute(f"PRAGMA application_id = {self._application_id:d}")
+        try:
+            mode = raw.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            if "locked" in str(error):
+                raise
+            mode = raw.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+        if mode != "wal":
+            log.warning("database.no_write_ahead_log", file=self.path.name, journal_mode=mode)
+        raw.execute("PRAGMA synchronous = FULL")
+        raw.execute("PRAGMA foreign_keys = ON")
+        raw.execute("PRAGMA journal_size_limit = 67108864")
+        schema.apply(raw, self._migrations, name=self.path.name, now_ms=self._clock.now_ms())
+
+    def _prepare_reader(self, raw: sqlite3.Connection) -> None:
+        raw.execute("PRAGMA query_only = ON")
+        raw.execute("PRAGMA wal_autocheckpoint = 0")
+        done = schema.check(raw, self._migrations, name=self.path.name)
+        if done < len(self._migrations):
+            raise StoreRefused(
+                f"{self.path.name} has schema version {done}, this program reads {len(self._migrations)}; "
+                "let its server migrate it first"
+            )
+
+
+def _journal_mode(raw: sqlite3.Connection) -> str:
+    return str(raw.execute("PRAGMA journal_mode").fetchone()[0])
+
+
+def _in_transaction(raw: sqlite3.Connection, function: Callable[[Connection], T], *, begin: str) -> T:
+    raw.execute(begin)
+    try:
+        result = function(Connection(raw))
+        raw.execute("COMMIT")
+    except BaseException:
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+        raise
+    return result
+
+
+def _commit_together(
+    raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]]
+) -> list[tuple[bool, Any]]:
+    """Run all in one transaction; each fails alone. Returns (True, result) or (False, exception) per function."""
+    if not functions:
+        return []
+    if len(functions) == 1:
+        try:
+            return [(True, _in_transaction(raw, functions[0], begin="BEGIN IMMEDIATE"))]
+        except BaseException as error:
+            return [(False, _meaning(error))]
+    return _in_transaction(raw, lambda connection: _each_alone(raw, connection, functions), begin="BEGIN IMMEDIATE")
+
+
+def _each_alone(
+    raw: sqlite3.Connection, connection: Connection, functions: Sequence[Callable[[Connection], Any]]
+) -> list[tuple[bool, Any]]:
+    results: list[tuple[bool, Any]] = []
+    for function in functions:
+        raw.execute("SAVEPOINT operation")
+        try:
+            results.append((True, function(connection)))
+        except BaseException as error:
+            if not raw.in_transaction:
+                # The engine gave up the whole transaction (disk full, I/O): nobody's write was kept.
+                raise
+            raw.execute("ROLLBACK TO operation")
+            results.append((False, _meaning(error)))
+        raw.execute("RELEASE operation")
+    return results
+
+
+def _meaning(error: BaseException) -> BaseException | StoreFailure:
+    return translated(error) if isinstance(error, sqlite3.Error) else error

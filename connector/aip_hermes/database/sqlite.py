@@ -1,0 +1,75 @@
+"""The one module that reaches into the thread of an aiosqlite connection.
+
+An operation is a plain function that runs whole in that thread: one hop per operation, never one per statement. The
+range of aiosqlite in the project file is what this module was tested with.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import aiosqlite
+
+__all__ = ["Thread", "header", "open_thread"]
+
+T = TypeVar("T")
+
+
+class Thread:
+    """A SQLite connection and the thread it lives in."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `function` in the thread and return what it returns."""
+        connection = self._connection
+        execute: Callable[[Callable[[], T]], Awaitable[T]] = connection._execute
+        return await execute(lambda: function(connection._conn))
+
+    async def close(self) -> None:
+        """Finish what is queued, then close."""
+        await self._connection.close()
+
+
+async def open_thread(
+    path: Path, *, read_only: bool, busy_s: float, prepare: Callable[[sqlite3.Connection], Any]
+) -> Thread:
+    """Open `path` in a thread of its own and run `prepare` there first. The connection is closed when that fails."""
+
+    def connect() -> sqlite3.Connection:
+        mode = "ro" if read_only else "rwc"
+        raw = sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=busy_s,
+            check_same_thread=False,
+        )
+        try:
+            prepare(raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    connection = aiosqlite.Connection(connect, iter_chunk_size=64)
+    # A program that forgets to close a store must still be able to end. Before 0.22 the connection is the thread.
+    thread: Any = getattr(connection, "_thread", connection)
+    thread.daemon = True
+    return Thread(await connection)
+
+
+def header(path: Path) -> tuple[int, int]:
+    """Return (application id, number of tables) as the main file states them, without touching the file or its log."""
+    raw = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+    try:
+        application_id = raw.execute("PRAGMA application_id").fetchone()[0]
+        tables = raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return int(application_id), int(tables)
+    finally:
+        raw.close()
