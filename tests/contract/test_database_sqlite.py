@@ -44,6 +44,10 @@ def names(connection: Connection) -> list[str]:
     return [row["name"] for row in connection.execute("SELECT name FROM items ORDER BY id")]
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir()}
+
+
 @pytest.mark.requirement("database:open:lazy")
 async def test_the_constructor_touches_nothing_and_the_first_write_makes_the_folder(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "store.db"
@@ -71,9 +75,10 @@ async def test_an_exception_of_the_operation_undoes_it_and_reaches_its_caller_on
         raise LookupError("no")
 
     async with store(tmp_path / "s.db") as db:
-        first, second = await asyncio.gather(db.write(fails), db.write(add("whole")), return_exceptions=True)
-        assert isinstance(first, LookupError)
-        assert isinstance(second, int)
+        answers: list[object] = list(
+            await asyncio.gather(db.write(fails), db.write(add("whole")), return_exceptions=True)
+        )
+        assert [type(answer) for answer in answers] == [LookupError, int]
         with pytest.raises(LookupError):
             await db.write(fails)
         assert await db.read(names) == ["whole"]
@@ -108,12 +113,12 @@ async def test_a_foreign_file_is_refused_and_untouched(tmp_path: Path, wal: bool
         foreign.execute("PRAGMA journal_mode = WAL")
     foreign.execute("CREATE TABLE sessions (id TEXT)")
     foreign.commit()
-    before = {entry.name: entry.read_bytes() for entry in tmp_path.iterdir() if not entry.name.endswith("-shm")}
+    before = contents(tmp_path)
     with pytest.raises(StoreRefused, match="another program"):
         await store(path).write(add("a"))
     foreign.close()
     if not wal:
-        assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == before
+        assert contents(tmp_path) == before
     assert path.read_bytes()[68:72] == b"\0\0\0\0"
 
 

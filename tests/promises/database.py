@@ -42,7 +42,7 @@ PROMISES = (
     Promise(
         id="database:close:idempotent",
         source="field report F041",
-        sentence="Closing twice is harmless, use after it is a typed error, and a forgotten store never keeps a process.",
+        sentence="Closing twice is harmless, use after it is a typed error, a forgotten store keeps no process.",
     ),
     Promise(
         id="database:owner:second-refused",
@@ -57,6 +57,6 @@ PROMISES = (
     Promise(
         id="database:journal:fallback",
         source="field report F034",
-        sentence="Where the file system refuses a write-ahead log the store works with a rollback journal and says so once.",
+        sentence="Where a file system refuses a write-ahead log the store uses a rollback journal and says so once.",
     ),
 )
