@@ -1,0 +1,58 @@
+"""What a Hermes endpoint and its callers have to agree on: objects, id and title rules, error codes. No I/O."""
+
+from __future__ import annotations
+
+from aip_hermes.hermes_api.errors import HermesCode, error_body, header_error_body, unauthorized_body
+from aip_hermes.hermes_api.message import (
+    MAX_MESSAGE_CHARS,
+    MAX_MESSAGE_PARTS,
+    MESSAGE_FIELDS,
+    SCREENSHOT,
+    message_object,
+)
+from aip_hermes.hermes_api.session import (
+    LINEAGE_MARKERS,
+    LIST_FIELDS,
+    SESSION_FIELDS,
+    SESSION_ROW_FIELDS,
+    list_entry,
+    session_object,
+)
+from aip_hermes.hermes_api.session_ids import (
+    MAX_SESSION_ID_CHARS,
+    MAX_SESSION_KEY_CHARS,
+    generated_session_id,
+    is_continuation_id,
+    new_session_id_problem,
+    refused_new_id,
+)
+from aip_hermes.hermes_api.titles import TITLE_MAX, clean_title, lineage_base, next_lineage_title, title_problem
+
+__all__ = [
+    "LINEAGE_MARKERS",
+    "LIST_FIELDS",
+    "MAX_MESSAGE_CHARS",
+    "MAX_MESSAGE_PARTS",
+    "MAX_SESSION_ID_CHARS",
+    "MAX_SESSION_KEY_CHARS",
+    "MESSAGE_FIELDS",
+    "SCREENSHOT",
+    "SESSION_FIELDS",
+    "SESSION_ROW_FIELDS",
+    "TITLE_MAX",
+    "HermesCode",
+    "clean_title",
+    "error_body",
+    "generated_session_id",
+    "header_error_body",
+    "is_continuation_id",
+    "lineage_base",
+    "list_entry",
+    "message_object",
+    "new_session_id_problem",
+    "next_lineage_title",
+    "refused_new_id",
+    "session_object",
+    "title_problem",
+    "unauthorized_body",
+]
