@@ -48,7 +48,7 @@ def session_object(row: Mapping[str, Any]) -> dict[str, Any]:
     nothing but lineage markers is none.
     """
     shown: dict[str, Any] = {name: row[name] for name in SESSION_ROW_FIELDS}
-    shown["has_system_prompt"] = bool(row.get("system_prompt"))
+    shown["has_system_prompt"] = bool(row.get("system_prompt") or row.get("system_prompt_hash"))
     shown["has_model_config"] = _configured(row.get("model_config"))
     return shown
 

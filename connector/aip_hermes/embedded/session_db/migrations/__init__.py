@@ -1,0 +1,1 @@
+"""Numbered schema files of the session store."""

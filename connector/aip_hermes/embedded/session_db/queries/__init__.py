@@ -1,0 +1,14 @@
+"""Named queries of the session store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aip_hermes.database import Queries
+
+__all__ = ["QUERIES"]
+
+QUERIES: Final = Queries.load(
+    package="aip_hermes.embedded.session_db.queries",
+    names=("sessions.sql", "messages.sql", "lineage.sql", "listing.sql"),
+)

@@ -1,0 +1,53 @@
+-- Rows of transcripts; the row id is the order, never the time.
+
+-- name: insert_message
+-- One row at the end.
+INSERT INTO messages (
+    session_id, role, content, tool_call_id, tool_calls, tool_name, effect_disposition, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    platform_message_id, observed, active, compacted, api_content, display_kind, display_metadata, tool_call_total
+) VALUES (
+    :session_id, :role, :content, :tool_call_id, :tool_calls, :tool_name, :effect_disposition, :timestamp, :token_count,
+    :finish_reason, :reasoning, :reasoning_content, :reasoning_details, :codex_reasoning_items, :codex_message_items,
+    :platform_message_id, :observed, :active, :compacted, :api_content, :display_kind, :display_metadata,
+    :tool_call_total
+)
+RETURNING id;
+
+-- name: fetch_messages
+-- Rows of one transcript in order; hidden ones only on request.
+SELECT * FROM messages
+WHERE session_id = :session_id AND (active = 1 OR :include_inactive) AND id > :after_id
+ORDER BY id LIMIT :limit OFFSET :offset;
+
+-- name: fetch_latest_messages
+-- The same, counted back from the newest; newest first.
+SELECT * FROM messages
+WHERE session_id = :session_id AND (active = 1 OR :include_inactive)
+ORDER BY id DESC LIMIT :limit OFFSET :offset;
+
+-- name: copy_messages
+-- The live rows of one transcript into another, with new ids and their old times.
+INSERT INTO messages (
+    session_id, role, content, tool_call_id, tool_calls, tool_name, effect_disposition, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    platform_message_id, observed, active, compacted, api_content, display_kind, display_metadata, tool_call_total
+)
+SELECT
+    :target, role, content, tool_call_id, tool_calls, tool_name, effect_disposition, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    platform_message_id, observed, active, compacted, api_content, display_kind, display_metadata, tool_call_total
+FROM messages WHERE session_id = :source AND active = 1 ORDER BY id;
+
+-- name: sum_up_transcript
+-- Counters and last time of the live rows.
+SELECT COUNT(*) AS messages, COALESCE(SUM(tool_call_total), 0) AS tool_calls, MAX(timestamp) AS newest
+FROM messages WHERE session_id = :session_id AND active = 1;
+
+-- name: count_messages
+-- All rows of one transcript, hidden ones included.
+SELECT COUNT(*) AS messages FROM messages WHERE session_id = :session_id;
+
+-- name: delete_messages
+-- All rows of one transcript.
+DELETE FROM messages WHERE session_id = :session_id;

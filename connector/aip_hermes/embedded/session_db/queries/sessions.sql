@@ -1,0 +1,107 @@
+-- Rows of sessions and the prompts they share.
+
+-- name: fetch_session
+-- One row with the text of its system prompt.
+SELECT s.*, prompt.text AS system_prompt
+FROM sessions AS s
+LEFT JOIN system_prompts AS prompt ON prompt.hash = s.system_prompt_hash
+WHERE s.id = :id;
+
+-- name: session_exists
+-- Whether a row has this id.
+SELECT 1 AS present FROM sessions WHERE id = :id;
+
+-- name: insert_session
+-- A new row; an existing one keeps every value it has and only gets its empty places filled.
+INSERT INTO sessions (
+    id, source, user_id, session_key, chat_id, chat_type, thread_id, display_name, origin_json, model, model_config,
+    system_prompt_hash, parent_session_id, started_at, cwd, git_branch, git_repo_root, profile_name, edge
+) VALUES (
+    :id, :source, :user_id, :session_key, :chat_id, :chat_type, :thread_id, :display_name, :origin_json, :model,
+    :model_config, :system_prompt_hash, :parent_session_id, :started_at, :cwd, :git_branch, :git_repo_root,
+    :profile_name, :edge
+)
+ON CONFLICT (id) DO UPDATE SET
+    session_key = COALESCE(sessions.session_key, excluded.session_key),
+    chat_id = COALESCE(sessions.chat_id, excluded.chat_id),
+    chat_type = COALESCE(sessions.chat_type, excluded.chat_type),
+    thread_id = COALESCE(sessions.thread_id, excluded.thread_id),
+    display_name = COALESCE(sessions.display_name, excluded.display_name),
+    origin_json = COALESCE(sessions.origin_json, excluded.origin_json),
+    model = COALESCE(sessions.model, excluded.model),
+    model_config = excluded.model_config,
+    system_prompt_hash = COALESCE(sessions.system_prompt_hash, excluded.system_prompt_hash),
+    parent_session_id = COALESCE(sessions.parent_session_id, excluded.parent_session_id),
+    cwd = COALESCE(sessions.cwd, excluded.cwd),
+    git_branch = COALESCE(sessions.git_branch, excluded.git_branch),
+    git_repo_root = COALESCE(sessions.git_repo_root, excluded.git_repo_root),
+    profile_name = COALESCE(sessions.profile_name, excluded.profile_name),
+    edge = excluded.edge;
+
+-- name: keep_prompt
+-- A system prompt, once for all rows that use it.
+INSERT INTO system_prompts (hash, text) VALUES (:hash, :text) ON CONFLICT (hash) DO NOTHING;
+
+-- name: drop_unused_prompts
+-- Prompts that no row uses any more.
+DELETE FROM system_prompts
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.system_prompt_hash = system_prompts.hash);
+
+-- name: end_session
+-- The first reason wins: a row that has ended stays as it is.
+UPDATE sessions SET ended_at = :ended_at, end_reason = :end_reason WHERE id = :id AND ended_at IS NULL;
+
+-- name: title_holder
+-- The other row that has this title, letter by letter.
+SELECT id FROM sessions WHERE title = :title AND id <> :id;
+
+-- name: write_title
+-- A title, or none, with where it came from.
+UPDATE sessions SET title = :title, title_source = :title_source WHERE id = :id;
+
+-- name: lineage_titles
+-- Titles that begin like the lineage: the bare one and candidates for a number.
+SELECT title FROM sessions
+WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
+
+-- name: session_by_title
+-- The row with this title.
+SELECT id FROM sessions WHERE title = :title;
+
+-- name: add_to_transcript
+-- Counters, last message time and preview of a row after messages were added to it.
+UPDATE sessions SET
+    message_count = message_count + :messages,
+    tool_call_count = tool_call_count + :tool_calls,
+    newest_message_at = MAX(COALESCE(newest_message_at, :newest), :newest),
+    preview = COALESCE(preview, :preview)
+WHERE id = :id;
+
+-- name: add_usage
+-- What one turn used; the first accounted call names the model of a row that has none.
+UPDATE sessions SET
+    input_tokens = input_tokens + :input_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    cache_read_tokens = cache_read_tokens + :cache_read_tokens,
+    cache_write_tokens = cache_write_tokens + :cache_write_tokens,
+    reasoning_tokens = reasoning_tokens + :reasoning_tokens,
+    api_call_count = api_call_count + :api_calls,
+    model = COALESCE(model, :model)
+WHERE id = :id;
+
+-- name: delete_session_row
+-- One row.
+DELETE FROM sessions WHERE id = :id;
+
+-- name: orphan_children
+-- Children stay, without a parent.
+UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = :id;
+
+-- name: delegates_of
+-- Rows of subagents below a row, at any depth.
+WITH RECURSIVE below (id) AS (
+    SELECT id FROM sessions WHERE parent_session_id = :id AND edge = 'delegate'
+    UNION
+    SELECT child.id FROM below JOIN sessions AS child ON child.parent_session_id = below.id AND child.edge = 'delegate'
+)
+SELECT id FROM below ORDER BY id;
