@@ -1,0 +1,94 @@
+"""AIP capability connector for Hermes Agent.
+
+The public names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aip_hermes.client import (
+        AipConnection,
+        ClientFailure,
+        NoAnswer,
+        NotReachable,
+        PeerError,
+        Reply,
+        load_token,
+    )
+    from aip_hermes.errors import AipError
+    from aip_hermes.ids import (
+        ActionId,
+        ApprovalId,
+        CapabilityId,
+        HermesSessionId,
+        HermesSessionKey,
+        IdempotencyKey,
+        IdentityError,
+    )
+    from aip_hermes.ports import new_id
+    from aip_hermes.secret import Secret
+
+    __version__: str
+
+__all__ = [
+    "ActionId",
+    "AipConnection",
+    "AipError",
+    "ApprovalId",
+    "CapabilityId",
+    "ClientFailure",
+    "HermesSessionId",
+    "HermesSessionKey",
+    "IdempotencyKey",
+    "IdentityError",
+    "NoAnswer",
+    "NotReachable",
+    "PeerError",
+    "Reply",
+    "Secret",
+    "__version__",
+    "load_token",
+    "new_id",
+]
+
+_HOMES = {
+    "aip_hermes.client": (
+        "AipConnection", "ClientFailure", "NoAnswer", "NotReachable", "PeerError", "Reply", "load_token",
+    ),
+    "aip_hermes.errors": ("AipError",),
+    "aip_hermes.ids": (
+        "ActionId", "ApprovalId", "CapabilityId", "HermesSessionId", "HermesSessionKey", "IdempotencyKey",
+        "IdentityError",
+    ),
+    "aip_hermes.ports": ("new_id",),
+    "aip_hermes.secret": ("Secret",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value = _version()
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("aip-hermes-connector")
+    except PackageNotFoundError:
+        # A checkout that was never installed.
+        return "0+unknown"

@@ -1,0 +1,1 @@
+"""The command lines: `aipctl` for a caller and a reviewer, `aip-hermes` for an operator."""

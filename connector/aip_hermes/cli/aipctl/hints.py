@@ -1,0 +1,217 @@
+"""What a person should know about an answer, in sentences for stderr. Pure functions of JSON.
+
+Every failure names its code, the identity concerned and the next safe step. What may be sent again is said, what must
+not be is said too.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["about_details", "about_result", "about_status", "next_step", "who_may_decide"]
+
+_MAX_LISTED = 16
+
+_NEXT_STEPS: Mapping[str, str] = {
+    "action.gone": "the result is no longer kept; read the session itself",
+    "action.id_conflict": "this Action ID stands for another request; look it up, or choose a new one",
+    "action.input_schema_invalid": "correct the input; the schema: aipctl capability list {url} --capability-id ID",
+    "action.not_found": "never received, or of another tenant; compare the spelling of the Action ID",
+    "action.result_not_ready": "aipctl action status {url} {action}",
+    "approval.not_found": "aipctl approval records {url} --status pending",
+    "auth.native_http_unauthorized": "name the token file of the server's set-up: --native-bearer-token-file FILE",
+    "auth.not_authorized": "use the token of a principal that may do this; {url}/aip/v1/me tells which one this is",
+    "capability.unsupported": "aipctl capability list {url}",
+    "connector_catalog.stale_cursor": "start the listing again without --cursor",
+    "connector_catalog.tenant_required": "this token has no tenant; use one that has",
+    "envelope.too_large": "send a smaller input; `aipctl manifest fetch {url}` shows `limits.max_request_bytes`",
+    "idempotency.conflict": "this key was used for another request; choose a new one for a new request",
+    "idempotency.in_progress": "the same request is running; look it up, do not send it again",
+    "idempotency.input_hash_mismatch": "this key was used with another input; choose a new one for a new request",
+    "idempotency.required": "choose a key, keep it, and give it: --idempotency-key KEY (or --generate-key)",
+    "replay.message_id": "compare this machine's clock with the server's",
+    "resource.not_found": "aipctl capability list {url} --text cap:",
+}
+
+
+def next_step(code: str, *, category: str, retryable: bool, url: str, action_id: str | None) -> str | None:
+    """Return the next safe step after a certain failure, or None where there is none to recommend."""
+    fixed = _NEXT_STEPS.get(code)
+    if fixed is not None:
+        return fixed.format(url=shlex.quote(url), action=action_id or "ACTION_ID")
+    if retryable:
+        return "the same command may be sent again, with the same Action ID and the same key"
+    if category == "auth":
+        return _NEXT_STEPS["auth.not_authorized"].format(url=shlex.quote(url))
+    return None
+
+
+def about_details(details: Mapping[str, Any]) -> list[str]:
+    """List what the server added in lists of texts: violations, the ids that exist, places."""
+    lines = []
+    for name, value in details.items():
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            lines.append(f"  {str(name).replace('_', ' ')}:")
+            lines += [f"    {item}" for item in value[:_MAX_LISTED]]
+            if len(value) > _MAX_LISTED:
+                lines.append(f"    … and {len(value) - _MAX_LISTED} more")
+    return lines
+
+
+def about_result(result: Mapping[str, Any], *, url: str, action_id: str, sent_input: Any, outcome: str) -> list[str]:
+    """Say what an `action_result` means. Empty for a plain success.
+
+    action_id: as submitted; the result may name another one (a replay). outcome: see `client.Outcome`.
+    """
+    error = _object(result.get("error"))
+    shown = f"{error.get('code', '?')}: {error.get('message', '')}"
+    here = shlex.quote(url)
+    match outcome:
+        case "completed":
+            return list(_notices(_object(result.get("output")), sent_input=_object(sent_input), result=result))
+        case "pending":
+            return list(_pending(result, here=here, action_id=action_id))
+        case "uncertain":
+            return [
+                f"action {action_id}: the outcome is unknown. {shown}",
+                "  it may have taken effect; do not send it again under another Action ID or key",
+                f"  next: aipctl action status {here} {action_id}, then read the session that it concerns",
+            ]
+        case "cancelled":
+            return [f"action {action_id} was cancelled"]
+        case _:
+            step = next_step(
+                str(error.get("code", "")),
+                category=str(error.get("category", "")),
+                retryable=error.get("retryable") is True,
+                url=url,
+                action_id=action_id,
+            )
+            return [
+                f"action {action_id} failed. {shown}",
+                *about_details(_object(error.get("details"))),
+                *([f"  next: {step}"] if step else []),
+            ]
+
+
+def about_status(status: Any, *, url: str, action_id: str) -> list[str]:
+    """Say what the state of an `action_status` asks for next. Empty where nothing is to do."""
+    status = _object(status)
+    here = shlex.quote(url)
+    match status.get("state"):
+        case "unknown":
+            return [f"the server never received action {action_id}, or it belongs to another tenant"]
+        case "pending_approval":
+            approval_id = status.get("approval_id")
+            if approval_id:
+                return [f"next, with a reviewer's token: aipctl approval show {here} {approval_id}"]
+            return [f"next, with a reviewer's token: aipctl approval records {here} --status pending"]
+        case "completed" | "failed" | "cancelled":
+            return [] if "result" in status else [f"next: aipctl action result {here} {action_id}"]
+        case _:
+            return []
+
+
+def who_may_decide(request: Mapping[str, Any]) -> str:
+    """Describe the approvers that an `ApprovalRequest` asks for."""
+    policy = _object(request.get("policy_snapshot"))
+    rule = _object(policy.get("rule")) or _object(request.get("approver_selector"))
+    text = _rule(rule)
+    count = policy.get("minimum_distinct_principals")
+    if isinstance(count, int) and count > 1:
+        text += f"; {count} different principals"
+    duties = _object(policy.get("separation_of_duties"))
+    if duties.get("requester_must_differ") is True or duties.get("allow_self_approval") is not True:
+        text += "; not the requester"
+    return text
+
+
+def _rule(rule: Mapping[str, Any]) -> str:
+    kind = rule.get("operator") or rule.get("type")
+    nested = (
+        [_rule(_object(part)) for part in rule.get("rules", []) if part] if kind in ("all", "any", "quorum") else []
+    )
+    match kind:
+        case "all":
+            return f"({' and '.join(nested)})"
+        case "any":
+            return f"({' or '.join(nested)})"
+        case "quorum":
+            return f"{rule.get('required')} of ({', '.join(nested)})"
+        case "tenant_policy":
+            policy = rule.get("policy_id")
+            return f"whom the tenant's policy {policy} names" if policy else "whom the tenant's policy names"
+        case None:
+            return "unknown"
+        case _:
+            what = rule.get("id") or rule.get("name") or rule.get("system") or rule.get("scope") or "?"
+            return f"{str(kind).replace('_', ' ')} {what}"
+
+
+def _pending(result: Mapping[str, Any], *, here: str, action_id: str) -> Iterator[str]:
+    output = _object(result.get("output"))
+    request = _object(output.get("approval_request"))
+    approval_id = output.get("approval_id") or _object(_object(result.get("error")).get("details")).get("approval_id")
+    if not approval_id:
+        yield f"action {action_id} waits for a person"
+        yield f"  next: aipctl action status {here} {action_id}"
+        return
+    yield f"action {action_id} waits for a decision on {approval_id}; nothing has been sent to the provider"
+    if request.get("reason"):
+        yield f"  reason: {request['reason']}"
+    if request:
+        yield f"  who may decide: {who_may_decide(request)}"
+    if request.get("expires_at"):
+        yield f"  expires: {request['expires_at']}"
+    yield f"  next, with a reviewer's token: aipctl approval show {here} {approval_id}"
+    yield f"    then: aipctl approval approve {here} {approval_id} --reason TEXT   (or deny)"
+    yield f"  after that: aipctl action result {here} {action_id}"
+
+
+def _notices(output: Mapping[str, Any], *, sent_input: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+    """What a success does not show at first sight."""
+    ours = _object(output.get("_aip"))
+    if output.get("idempotent_replay") is True:
+        replay = _object(ours.get("replay"))
+        original = replay.get("original_action_id") or result.get("action_id")
+        yield f"replayed: the stored result of action {original}; nothing was sent to the provider"
+        if replay.get("input_differs") is True:
+            yield "  the input differs from the one that this result answers"
+    session = _object(ours.get("session"))
+    if session.get("reason") not in (None, "none"):
+        yield (
+            f"session {session.get('requested')} was answered by session {session.get('effective')}"
+            f" (reason: {session.get('reason')})"
+        )
+    yield from _unchanged(output, sent_input)
+    message = output.get("message")
+    if isinstance(message, Mapping) and message.get("role") == "assistant" and not _has_text(message.get("content")):
+        yield "the assistant's answer is empty; read the transcript before sending the turn again"
+    persisted = _object(ours.get("turn")).get("persisted")
+    if persisted in ("no", "user_only"):
+        stored = "nothing of this turn" if persisted == "no" else "only the user's message"
+        yield f"the session stored {stored}; read the transcript before sending the turn again"
+
+
+def _unchanged(output: Mapping[str, Any], sent_input: Mapping[str, Any]) -> Iterator[str]:
+    """Compare what a patch asked for with the row that came back; a success means both are equal."""
+    wanted = _object(sent_input.get("body")) or sent_input
+    row = _object(output.get("session"))
+    reason, effective = wanted.get("end_reason"), row.get("end_reason")
+    if isinstance(reason, str) and effective is not None and effective != reason:
+        yield f"unchanged: already closed as {effective}, so {reason} was not recorded"
+    title = wanted.get("title")
+    if isinstance(title, str) and "title" in row and row["title"] != title:
+        yield f"the title is not as asked, it reads: {row['title']}"
+
+
+def _has_text(content: Any) -> bool:
+    if isinstance(content, str):
+        return bool(content.strip())
+    return bool(content)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,49 @@
+"""What reaches the terminal: data on stdout as JSON, talk on stderr, both free of foreign control sequences."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+__all__ = ["json_text", "print_json", "safe_text", "say"]
+
+# Marks that turn the writing direction, line separators, invisible joiners, lone surrogates, controls beyond JSON's.
+_INVISIBLE = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
+_IN_JSON = re.compile(f"[{_INVISIBLE}]")
+_IN_TEXT = re.compile(f"[\x00-\x1f{_INVISIBLE}]")
+
+
+def safe_text(value: object) -> str:
+    r"""Return `value` as one line that a terminal only shows: every unsafe character becomes `\x1b` or `\u202e`."""
+    return _IN_TEXT.sub(_visible, str(value))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON of two-space indent in which the characters that `safe_text` refuses are JSON escapes."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def print_json(value: Any) -> None:
+    """Print one document as UTF-8 bytes, so that neither locale nor platform changes it."""
+    sys.stdout.buffer.write(f"{json_text(value)}\n".encode())
+    sys.stdout.flush()
+
+
+def say(*lines: str) -> None:
+    """Write lines to stderr now. They are made safe here."""
+    for line in lines:
+        sys.stderr.write(f"{_ascii_if_needed(safe_text(line))}\n")
+    sys.stderr.flush()
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _ascii_if_needed(text: str) -> str:
+    encoding = sys.stderr.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,53 @@
+"""The client library: one connection to an AIP server, its replies and its failures."""
+
+from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
+from aip_hermes.client.decisions import AlreadyDecided, Verb, decision_on
+from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
+from aip_hermes.client.failures import (
+    ClientFailure,
+    ConnectionRefused,
+    ConnectTimedOut,
+    HttpFailed,
+    NameNotResolved,
+    NoAnswer,
+    NotReachable,
+    PeerError,
+    TlsFailed,
+    TooLarge,
+    Undecodable,
+)
+from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpAnswer, HttpConnection
+from aip_hermes.client.reply import JsonObject, Outcome, Reply, outcome_of
+from aip_hermes.client.token_file import TokenRefused, load_token
+
+__all__ = [
+    "DEFAULT_PRINCIPAL",
+    "MAX_RESPONSE_BYTES",
+    "ActionMode",
+    "AipConnection",
+    "AlreadyDecided",
+    "ClientFailure",
+    "ConnectTimedOut",
+    "ConnectionRefused",
+    "HttpAnswer",
+    "HttpConnection",
+    "HttpFailed",
+    "JsonObject",
+    "NameNotResolved",
+    "NoAnswer",
+    "NotReachable",
+    "Outcome",
+    "PeerError",
+    "Reply",
+    "TlsFailed",
+    "TokenRefused",
+    "TooLarge",
+    "Undecodable",
+    "Verb",
+    "action_envelope",
+    "decision_envelope",
+    "decision_on",
+    "load_token",
+    "outcome_of",
+    "principal_of",
+]

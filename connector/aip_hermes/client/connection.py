@@ -1,0 +1,221 @@
+"""A connection to one AIP server as one principal.
+
+Nothing here repeats a message: whoever calls decides by the identities, which are chosen before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from aip_hermes import wire
+from aip_hermes.client.decisions import Verb, decision_on
+from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
+from aip_hermes.client.failures import HttpFailed
+from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpConnection
+from aip_hermes.client.reply import JsonObject, Reply, read_body, read_envelope
+from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
+from aip_hermes.ports import Clock, NewId, SystemClock, new_id
+from aip_hermes.secret import Secret
+
+__all__ = ["DEFAULT_PRINCIPAL", "AipConnection"]
+
+DEFAULT_PRINCIPAL = PrincipalId("agent:getaip:cli")
+
+_MESSAGES = "/aip/v1/messages"
+
+
+class AipConnection:
+    """The native HTTP surface of an AIP server.
+
+    token: the bearer; without one only health and the manifest answer. principal_id: written as the unverified `from`.
+    Times in seconds; a post waits as long as the operation behind it unless `answer_timeout_s` is given. Use it as an
+    async context manager, or call `aclose`. Every method raises the failures of `client.failures`.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        token: Secret | None = None,
+        principal_id: PrincipalId = DEFAULT_PRINCIPAL,
+        connect_timeout_s: float = 10.0,
+        read_timeout_s: float | None = 60.0,
+        answer_timeout_s: float | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        tls_ca_file: Path | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+        new_id: NewId = new_id,
+    ) -> None:
+        self.principal_id = principal_id
+        self._clock = clock or SystemClock()
+        self._new_id = new_id
+        self._http = HttpConnection(
+            base_url=base_url,
+            token=token,
+            connect_timeout_s=connect_timeout_s,
+            read_timeout_s=read_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+            max_response_bytes=max_response_bytes,
+            tls_ca_file=tls_ca_file,
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+    async def post_message(self, envelope: wire.Envelope) -> Reply:
+        """Send one envelope, once."""
+        answer = await self._http.post(_MESSAGES, envelope.wire())
+        return read_envelope(answer, message_id=str(envelope.message_id))
+
+    async def get(
+        self, path: str, params: Mapping[str, object] | None = None, *, expected: str, what: str = "AIP HTTP GET"
+    ) -> JsonObject:
+        """Read one route. params: None and "" are left out, booleans are `true` and `false`, False is left out too."""
+        answer = await self._http.get(path, _query(params or {}))
+        return read_body(answer, expected=expected, what=what)
+
+    async def health(self) -> JsonObject:
+        """Return what `/health` says, without authority."""
+        return await self.get("/health", expected="status")
+
+    async def me(self) -> JsonObject:
+        """Return who the token is: `principal`, `tenant_id`, `scopes`. A route of ours (design D24)."""
+        return await self.get("/aip/v1/me", expected="principal")
+
+    async def manifest(self, **filters: object) -> JsonObject:
+        """Return the manifest; with a token, that of its tenant."""
+        return await self.get("/aip/v1/manifest", filters, expected="manifest_version", what="manifest fetch")
+
+    async def capabilities(
+        self,
+        *,
+        capability_id: str | None = None,
+        text: str | None = None,
+        profile: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> JsonObject:
+        """Return one page of the tenant's catalogue: `catalog_revision`, `capabilities`, `next_cursor`, `total`."""
+        return await self.get(
+            "/aip/v1/capabilities",
+            {"capability_id": capability_id, "text": text, "profile": profile, "cursor": cursor, "limit": limit},
+            expected="capabilities",
+        )
+
+    async def call(
+        self,
+        capability_id: CapabilityId,
+        input: Any,
+        *,
+        action_id: ActionId,
+        idempotency_key: IdempotencyKey | None = None,
+        mode: ActionMode | None = "sync",
+        extra: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """Submit one action and wait for its answer. See `action_envelope`.
+
+        action_id: chosen and kept by the caller before this call, so that a lost answer can be looked up. A failed
+        action is a reply, not an exception: see `Reply.outcome`.
+        """
+        return await self.post_message(
+            action_envelope(
+                capability_id=capability_id,
+                input=input,
+                action_id=action_id,
+                message_id=MessageId(self._new_id("msg_")),
+                sent_at_ms=self._clock.now_ms(),
+                principal_id=self.principal_id,
+                idempotency_key=idempotency_key,
+                mode=mode,
+                extra=extra,
+            )
+        )
+
+    async def status(self, action_id: ActionId, **params: object) -> JsonObject:
+        """Return `{"action_status": …}`; an id that the server never received has the state `unknown`."""
+        return await self.get(f"/aip/v1/actions/{_segment(action_id)}", params, expected="action_status")
+
+    async def result(self, action_id: ActionId, **params: object) -> JsonObject:
+        """Return `{"action_result": …}`. Raises: PeerError `action.result_not_ready` while there is none."""
+        return await self.get(f"/aip/v1/actions/{_segment(action_id)}/result", params, expected="action_result")
+
+    async def approvals(self, **params: object) -> JsonObject:
+        """Return `{"approval_list": …}`, oldest first. params: the query of the route."""
+        return await self.get("/aip/v1/approvals", params, expected="approval_list")
+
+    async def approval(self, approval_id: ApprovalId, **params: object) -> JsonObject:
+        """Return `{"approval_record_view": …}`. params: the query of the route (`include_evidence_payload`, …)."""
+        return await self.get(f"/aip/v1/approvals/{_segment(approval_id)}", params, expected="approval_record_view")
+
+    async def approver(self) -> JsonObject:
+        """Return the principal that decides through this connection: the token's, else the given id and its kind."""
+        try:
+            principal = (await self.me())["principal"]
+        except HttpFailed as exc:
+            if exc.http_status != 404:
+                raise
+            return principal_of(self.principal_id).wire()
+        return dict(principal)
+
+    async def decide(
+        self, approval_id: ApprovalId, *, decision: Verb, reason: str, decision_id: str | None = None
+    ) -> Reply:
+        """Read the record and send one decision about exactly what was read.
+
+        decision_id: the replay key of the decision; made here when absent. Lasts as long as the action that an
+        approval releases. Raises: AlreadyDecided besides the usual ones.
+        """
+        record = (await self.approval(approval_id))["approval_record_view"]
+        return await self.send_decision(
+            decision_on(
+                record,
+                approval_id=approval_id,
+                decision=decision,
+                reason=reason,
+                approver=await self.approver(),
+                decision_id=decision_id or self._new_id("decision_"),
+                decided_at_ms=self._clock.now_ms(),
+            )
+        )
+
+    async def send_decision(self, decision: Mapping[str, Any]) -> Reply:
+        """Send one `ApprovalDecision` as it is, once."""
+        return await self.post_message(
+            decision_envelope(
+                decision,
+                message_id=MessageId(self._new_id("msg_")),
+                sent_at_ms=self._clock.now_ms(),
+                principal_id=self.principal_id,
+            )
+        )
+
+
+def _query(params: Mapping[str, object]) -> dict[str, str]:
+    sent: dict[str, str] = {}
+    for name, value in params.items():
+        if value is None or value is False or value == "":
+            continue
+        sent[name] = "true" if value is True else str(value)
+    return sent
+
+
+def _segment(identity: str) -> str:
+    """Percent-encode an id as one path segment; its prefix keeps it from being `.` or `..`."""
+    return quote(identity, safe="")

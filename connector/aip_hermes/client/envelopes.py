@@ -1,0 +1,66 @@
+"""The messages a client sends: an action, a decision. Pure; identities and times are arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from aip_hermes import wire
+from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
+
+__all__ = ["ActionMode", "action_envelope", "decision_envelope", "principal_of"]
+
+ActionMode = Literal["sync", "async", "streaming"]
+
+_KINDS = frozenset({"human", "service", "system", "tenant", "customer", "contact"})
+
+
+def principal_of(principal_id: PrincipalId) -> wire.Principal:
+    """Return the principal with the kind that the first segment of its id names; `agent` for any other.
+
+    Source: command-line client, global options (design D22).
+    """
+    head = principal_id.split(":", 1)[0]
+    return wire.Principal.model_validate({"id": str(principal_id), "kind": head if head in _KINDS else "agent"})
+
+
+def action_envelope(
+    *,
+    capability_id: CapabilityId,
+    input: Any,
+    action_id: ActionId,
+    message_id: MessageId,
+    sent_at_ms: int,
+    principal_id: PrincipalId,
+    idempotency_key: IdempotencyKey | None = None,
+    mode: ActionMode | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> wire.Envelope:
+    """Return the envelope of one action; members that were not given are not sent.
+
+    input: any JSON but null. principal_id: the unverified `from`; a server that knows the bearer replaces it. extra:
+    further members of the action (`identity`, `approval`, `transaction`).
+    """
+    action = {"id": str(action_id), "capability_id": str(capability_id), "input": input}
+    if mode is not None:
+        action["mode"] = mode
+    if idempotency_key is not None:
+        action["idempotency_key"] = str(idempotency_key)
+    return wire.new_envelope(
+        {"action": {**action, **(extra or {})}},
+        message_id=message_id,
+        sent_at_ms=sent_at_ms,
+        from_=principal_of(principal_id),
+    )
+
+
+def decision_envelope(
+    decision: Mapping[str, Any], *, message_id: MessageId, sent_at_ms: int, principal_id: PrincipalId
+) -> wire.Envelope:
+    """Return the envelope of one `ApprovalDecision`, sent as it is."""
+    return wire.new_envelope(
+        {"approval_decision": dict(decision)},
+        message_id=message_id,
+        sent_at_ms=sent_at_ms,
+        from_=principal_of(principal_id),
+    )

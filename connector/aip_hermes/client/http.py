@@ -1,0 +1,208 @@
+"""One HTTP exchange with an AIP server: sent once, never redirected, never repeated, bounded in size."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from aip_hermes.client.failures import (
+    ClientFailure,
+    ConnectionRefused,
+    ConnectTimedOut,
+    NameNotResolved,
+    NoAnswer,
+    NotReachable,
+    TlsFailed,
+    TooLarge,
+)
+from aip_hermes.secret import Secret
+
+__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "is_loopback"]
+
+MAX_RESPONSE_BYTES = 4_194_304
+
+_KEEP_ALIVE_S = 1.0
+"""Longer idle connections are not used again: a request lost on a stale one would be a false "uncertain"."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpAnswer:
+    """What came back, whole. content: within the limit."""
+
+    status: int
+    content: bytes
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` (without brackets) can only mean this machine."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+class HttpConnection:
+    """Talks to one origin.
+
+    base_url: `http` or `https`; only its origin counts, a path in it is replaced by the fixed paths of the protocol.
+    connect_timeout_s: for the connection. read_timeout_s: between two bytes of a read; None waits for ever.
+    answer_timeout_s: the same for a post, which lasts as long as the operation behind it. tls_ca_file: trusted besides
+    the usual authorities. Proxy variables of the environment are used for other machines, never for this one.
+    transport: replaces the network.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        token: Secret | None = None,
+        connect_timeout_s: float = 10.0,
+        read_timeout_s: float | None = 60.0,
+        answer_timeout_s: float | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        tls_ca_file: Path | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the base URL needs a scheme (http or https) and a host")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("the base URL must not carry a user name or a password")
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self._max_response_bytes = max_response_bytes
+        self._read = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
+        self._answer = httpx.Timeout(answer_timeout_s, connect=connect_timeout_s, write=read_timeout_s)
+        # Identity coding: a compressed answer could be far longer than what the limit saw.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        local = is_loopback(parts.hostname)
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token.reveal()}"
+        self._client = httpx.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            trust_env=not local,
+            # Plain http to this machine needs no certificates, and reading them takes longer than the whole exchange.
+            verify=False if local and parts.scheme == "http" else _trust(tls_ca_file),
+            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._client.aclose()
+
+    async def get(self, path: str, params: Mapping[str, str]) -> HttpAnswer:
+        """Read. Raises: NotReachable, NoAnswer, TooLarge; always certain."""
+        request = self._client.build_request("GET", self.origin + path, params=params, timeout=self._read)
+        return await self._exchange(request, changes=False)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> HttpAnswer:
+        """Send `body` as JSON, once. Raises: NotReachable (certain), NoAnswer and TooLarge (uncertain)."""
+        content = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+        request = self._client.build_request(
+            "POST",
+            self.origin + path,
+            content=content,
+            headers={"Content-Type": "application/json"},
+            timeout=self._answer,
+        )
+        return await self._exchange(request, changes=True)
+
+    async def _exchange(self, request: httpx.Request, *, changes: bool) -> HttpAnswer:
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                return HttpAnswer(status=response.status_code, content=await self._content(response, changes=changes))
+            finally:
+                await response.aclose()
+        except httpx.HTTPError as exc:
+            raise _failure(exc, origin=self.origin, changes=changes) from exc
+
+    async def _content(self, response: httpx.Response, *, changes: bool) -> bytes:
+        content = bytearray()
+        async for piece in response.aiter_bytes():
+            content += piece
+            if len(content) > self._max_response_bytes:
+                raise TooLarge(
+                    f"HTTP response exceeded the {self._max_response_bytes}-byte limit",
+                    http_status=response.status_code,
+                    uncertain=changes,
+                )
+        return bytes(content)
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    context = httpx.create_ssl_context()
+    if ca_file is not None:
+        context.load_verify_locations(cafile=str(ca_file))
+    return context
+
+
+def _failure(exc: httpx.HTTPError, *, origin: str, changes: bool) -> ClientFailure:
+    """Tell apart what httpx reports; the texts are ours, so that no header or body can be part of them."""
+    if isinstance(exc, httpx.ConnectTimeout):
+        return ConnectTimedOut(f"no connection to {origin}: the attempt timed out")
+    if isinstance(exc, httpx.ConnectError):
+        causes = list(_causes(exc))
+        if any(isinstance(cause, socket.gaierror) for cause in causes):
+            return NameNotResolved(f"no connection to {origin}: the host name could not be resolved")
+        if any(isinstance(cause, ssl.SSLError) for cause in causes):
+            return TlsFailed(f"no connection to {origin}: TLS failed ({_tls_reason(causes)})")
+        if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+            return ConnectionRefused(f"no connection to {origin}: refused")
+        return NotReachable(f"no connection to {origin}")
+    if isinstance(exc, httpx.ProxyError):
+        return NotReachable(
+            f"no connection to {origin}: the configured proxy refused",
+            next_step="check the proxy variables of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)",
+        )
+    if isinstance(exc, httpx.PoolTimeout | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return NotReachable(f"no request to {origin} could be made")
+    if isinstance(exc, httpx.TimeoutException):
+        return NoAnswer(f"no answer from {origin} in time", uncertain=changes)
+    return NoAnswer(f"the connection to {origin} ended without an answer", uncertain=changes)
+
+
+def _causes(exc: BaseException) -> Iterator[BaseException]:
+    pending: list[BaseException | None] = [exc]
+    seen: set[int] = set()
+    while pending:
+        cause = pending.pop()
+        if cause is None or id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        yield cause
+        pending += [cause.__cause__, cause.__context__]
+        if isinstance(cause, BaseExceptionGroup):
+            pending += cause.exceptions
+
+
+def _tls_reason(causes: list[BaseException]) -> str:
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message
+        if isinstance(cause, ssl.SSLError) and cause.reason:
+            return cause.reason.lower().replace("_", " ")
+    return "unknown reason"
