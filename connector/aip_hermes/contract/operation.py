@@ -1,8 +1,8 @@
 """One operation of a Hermes endpoint, as `capabilities.yaml` states it.
 
 The row is the only place where a contract value is written. What can be derived is a property here, never a second
-member. Special behaviour is a named rule of a row (`body`, `prepare`, `confirm`, `serial`, `session`), implemented once
-by the connector.
+member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`),
+implemented once by the connector.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "AnswerRule",
     "BodyRule",
     "ConfirmRule",
     "Effect",
@@ -32,6 +33,10 @@ BodyRule = Literal["none", "members", "message"]
 """none: no request body. members: the nested `body`, else the input, without routing members. message: members, and
 `prompt` or `query` stands in for a missing `message`."""
 
+AnswerRule = Literal["passed", "health"]
+"""What becomes of the provider's answer. passed: it is the output, unchanged. health: the output is `{endpoint_id,
+status, platform?, version?, http_status, raw}` and the action is completed only when `status` is `ok`."""
+
 PrepareRule = Literal["none", "row", "target"]
 """What is read before sending. none: nothing. row: the session row (D14, D15, D20, reconciliation facts). target: the
 row, compared with the snapshot that the approval was asked for (D25)."""
@@ -45,8 +50,9 @@ SerialRule = Literal["none", "turn", "exclusive"]
 to exclusive calls. exclusive: as a fork or delete."""
 
 SessionRule = Literal["none", "requested", "answered"]
-"""Whether the output carries `_aip.session` (D15). requested: the effective id is the id of the returned row.
-answered: it is the `session_id` that the provider answers."""
+"""Whether the output carries `_aip.session` (D15). requested: the effective id is the `id` of the answered row, that is
+of the member `session`, or of the answer itself where there is no such member (a delete). answered: it is the
+`session_id` that the provider answers. A create without an id requests nothing: `requested` is null there."""
 
 
 class Operation(BaseModel):
@@ -59,15 +65,20 @@ class Operation(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
     title: str
+    """The middle of the published name: `Hermes Agent <title> (<endpoint id>)`."""
     summary: str
     kind: Literal["agent", "tool", "workflow"]
     http: Annotated[str, Field(pattern=r"^(GET|POST|PATCH|DELETE) /")]
     auth: bool = True
     http_timeout_s: Annotated[float, Field(gt=0)] = 30
     input: str
+    """File of the input schema in schemas/operations/."""
     output: str
+    """File of the output schema in schemas/operations/."""
     query: tuple[str, ...] = ()
+    """Members that become the query, from the top level or from `query`."""
     body: BodyRule = "none"
+    answer: AnswerRule = "passed"
     risk: Literal["low", "medium", "high", "critical"]
     effects: tuple[Effect, ...]
     sensitivity: Literal["public", "internal", "confidential", "restricted", "regulated"]
