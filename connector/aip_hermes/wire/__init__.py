@@ -39,7 +39,7 @@ from aip_hermes.wire.approval_policy import (
     TenantPolicyRule,
     TenantPolicySelector,
 )
-from aip_hermes.wire.canonical import canonical_json, sha256_hex
+from aip_hermes.wire.canonical import canonical_json, sha256_hex, utf8
 from aip_hermes.wire.capability import (
     Binding,
     Capability,
@@ -297,6 +297,7 @@ __all__ = [
     "schema_names",
     "schema_violations",
     "sha256_hex",
+    "utf8",
     "violations",
     "write_json",
 ]

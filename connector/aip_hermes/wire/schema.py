@@ -1,6 +1,7 @@
 """The JSON Schemas of the AIP objects, and the check of a raw envelope against them.
 
-A server asks the schema before it decodes, so an unknown member anywhere is refused by name.
+A server asks the schema before it decodes, so an unknown member anywhere is refused by name. A schema is called by the
+name of its file, `action_result`; a part of a file by its fragment, `capability_contract#/$defs/sla`.
 
 Source: wire model §1.3, §9, §9.4.
 """
@@ -8,10 +9,12 @@ Source: wire model §1.3, §9, §9.4.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
@@ -22,6 +25,7 @@ __all__ = ["envelope_violations", "load_schema", "schema_names", "schema_violati
 _SUFFIX = ".schema.json"
 _MAX_VIOLATIONS = 16
 _MAX_PLACE = 128
+_MAX_NAME = 64
 
 
 @cache
@@ -33,7 +37,7 @@ def schema_names() -> tuple[str, ...]:
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """Return the schema `schemas/aip/<name>.schema.json`.
+    """Return the schema `schemas/aip/<name>.schema.json`; callers don't change it.
 
     Raises: KeyError when there is none.
     """
@@ -46,10 +50,12 @@ def load_schema(name: str) -> dict[str, Any]:
 
 @cache
 def _validator(name: str) -> Draft202012Validator:
+    file, _, fragment = name.partition("#")
+    load_schema(file)
     registry: Registry[Any] = Registry().with_resources(
         (sibling + _SUFFIX, DRAFT202012.create_resource(load_schema(sibling))) for sibling in schema_names()
     )
-    return Draft202012Validator({"$ref": name + _SUFFIX}, registry=registry)
+    return Draft202012Validator({"$ref": f"{file}{_SUFFIX}#{fragment}"}, registry=registry)
 
 
 def schema_violations(name: str, raw: object) -> list[str]:
@@ -57,13 +63,13 @@ def schema_violations(name: str, raw: object) -> list[str]:
 
     Raises: KeyError for an unknown schema.
     """
-    load_schema(name)
-    found = []
+    found: list[str] = []
     for error in _validator(name).iter_errors(raw):
-        place = "".join(f"/{part}" for part in error.absolute_path)[:_MAX_PLACE]
-        found.append(f"{place or '/'}: {_text(error.validator, error.validator_value, error.instance)}")
-        if len(found) == _MAX_VIOLATIONS:
-            break
+        for leaf in _leaves(error):
+            place = "".join(f"/{part}" for part in leaf.absolute_path)[:_MAX_PLACE]
+            found.append(f"{place or '/'}: {_text(leaf)}")
+            if len(found) == _MAX_VIOLATIONS:
+                return found
     return found
 
 
@@ -72,14 +78,45 @@ def envelope_violations(raw: object) -> list[str]:
     return schema_violations("envelope", raw)
 
 
-def _text(rule: str, wanted: Any, instance: Any) -> str:
-    match rule:
+def _leaves(error: ValidationError) -> Iterator[ValidationError]:
+    """Descend into the one variant that was meant: not null, or the one whose tag fits."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    meant = [branch for branch in branches.values() if not any(_rules_out(inner) for inner in branch)]
+    if len(meant) != 1:
+        yield error
+        return
+    for inner in meant[0]:
+        yield from _leaves(inner)
+
+
+def _rules_out(error: ValidationError) -> bool:
+    """A null variant, or a variant with another tag."""
+    if error.validator == "type":
+        return error.validator_value == "null" and len(error.relative_path) == 0
+    return error.validator in ("const", "enum") and list(error.relative_path) in (["type"], ["operator"])
+
+
+def _text(error: ValidationError) -> str:
+    wanted: Any = error.validator_value
+    instance: Any = error.instance
+    match error.validator:
         case "type":
-            return f"is not of type {wanted}"
+            return f"is not of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
         case "required":
-            missing = [name for name in wanted if name not in instance]
-            return f"lacks {', '.join(missing)}"
+            return f"lacks {', '.join(name for name in wanted if name not in instance)}"
+        case "additionalProperties":
+            known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+            unknown = [str(name)[:_MAX_NAME] for name in instance if name not in known]
+            return f"has the unknown member {', '.join(unknown[:3])}"
         case "const" | "enum":
             return "is none of the allowed values"
-        case _:
+        case "anyOf" | "oneOf":
+            return "is none of the variants"
+        case "minProperties" | "maxProperties":
+            return "does not have exactly one member"
+        case "minimum" | "maximum":
+            return "is out of range"
+        case rule:
             return f"breaks the rule {rule}"
