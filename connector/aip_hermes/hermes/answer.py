@@ -1,0 +1,229 @@
+"""What an exchange proved: success, certain failure, or an effect that may have happened.
+
+Certain means provable. No connection, 401, 403, 429 and a 503 whose code says that nothing was started prove that
+nothing was done; another 3xx or 4xx of the endpoint is its refusal. An answer that somebody in between may have given
+(HTML, 502, 504, a 503 without a known code), a 408, any other 5xx and a broken connection prove nothing about a
+mutation. A read has no effect, so its failures are always certain. Source: design D10, D11; connector contract §13.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from aip_hermes.contract.handler import JsonObject
+from aip_hermes.contract.operation import ConfirmRule
+from aip_hermes.hermes.endpoint import Endpoint
+from aip_hermes.hermes.exchange import ExchangeFailed, Received
+from aip_hermes.hermes.failures import (
+    Authentication,
+    HermesFailed,
+    InvalidResponse,
+    RemoteRejected,
+    RemoteTemporary,
+    SessionBusy,
+    TransportFailed,
+)
+from aip_hermes.hermes.wording import Subject, step_after
+from aip_hermes.hermes_api import HermesCode
+from aip_hermes.redact import redact_text
+
+__all__ = ["Asked", "failure_of", "output_of"]
+
+_NOT_STARTED: Final = frozenset({HermesCode.GATEWAY_DRAINING, HermesCode.SESSION_DB_UNAVAILABLE})
+_BUSY: Final = frozenset({HermesCode.TURN_IN_PROGRESS})
+_BEFORE_ANY_CHANGE: Final = frozenset({HermesCode.INVALID_SESSION_ID})
+"""Codes of a fork's 400 that are raised before its first step; the others may come after the source was ended."""
+
+_CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_TAG: Final = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_MAX_MESSAGE_CHARS: Final = 300
+_MAX_EXCERPT_BYTES: Final = 8_192
+_MAX_RETRY_AFTER_MS: Final = 86_400_000
+
+_BROKEN: Final[Mapping[str, str]] = {
+    "refused": "refused the connection",
+    "unreachable": "could not be reached",
+    "unresolved": "has a host name that could not be resolved",
+    "connect_timeout": "did not accept a connection in time",
+    "tls": "could not agree on TLS",
+    "proxy": "could not be reached through the configured proxy",
+    "timeout": "did not answer in time",
+    "broken": "broke the connection off before its answer was complete",
+    "too_large": "answered with more than the connector accepts",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What was sent, as far as an answer is judged by it.
+
+    mutation: whether the request may change anything. confirm: of its row. hidden: texts of the caller that a provider
+    message must not repeat, beside the endpoint's key.
+    """
+
+    endpoint: Endpoint
+    subject: Subject
+    mutation: bool
+    confirm: ConfirmRule = "none"
+    hidden: tuple[str, ...] = ()
+
+
+def output_of(asked: Asked, received: Received, *, now_ms: int) -> JsonObject:
+    """Return the JSON object of a success.
+
+    Raises: HermesFailed for everything else. now_ms: what a `Retry-After` date is counted from.
+    """
+    if not 200 <= received.status < 300:
+        raise _refusal(asked, received, now_ms)
+    value = _json(received.body)
+    if isinstance(value, dict):
+        return value
+    what = "an empty body" if not received.body.strip() else "something that is no JSON object"
+    raise InvalidResponse(
+        f"{asked.subject.said} answered HTTP {received.status} with {what}."
+        f" {step_after(asked.subject, uncertain=asked.mutation, mutation=asked.mutation)}",
+        endpoint_id=asked.endpoint.id,
+        session_id=asked.subject.session_id,
+        provider={"status": received.status, "code": None, "message": None, "retry_after_ms": None},
+        uncertain=asked.mutation,
+    )
+
+
+def failure_of(asked: Asked, failed: ExchangeFailed) -> HermesFailed:
+    """Return the failure of an exchange that brought no whole answer. Its text is fixed and holds no address."""
+    uncertain = asked.mutation and failed.sent
+    kind: type[HermesFailed] = InvalidResponse if failed.reason == "too_large" else TransportFailed
+    sentence = f"{asked.subject.said} {_BROKEN[failed.reason]}."
+    if failed.reason == "too_large" and not asked.mutation:
+        step = "Ask for less, or read the session at the endpoint itself."
+    else:
+        step = step_after(asked.subject, uncertain=uncertain, mutation=asked.mutation, sent=failed.sent)
+    return kind(
+        f"{sentence} {step}",
+        endpoint_id=asked.endpoint.id,
+        session_id=asked.subject.session_id,
+        provider=None
+        if failed.status is None
+        else {"status": failed.status, "code": None, "message": None, "retry_after_ms": None},
+        details={"reason": failed.reason, "sent": failed.sent},
+        retryable=kind is TransportFailed and not uncertain,
+        uncertain=uncertain,
+    )
+
+
+def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
+    provider = _provider(asked, received, now_ms)
+    kind, uncertain, retryable = _judge(asked, received.status, provider["code"], _markup(received))
+    wait_ms = provider["retry_after_ms"]
+    code = f" `{provider['code']}`" if provider["code"] else ""
+    step = step_after(
+        asked.subject,
+        uncertain=uncertain,
+        mutation=asked.mutation,
+        status=received.status,
+        code=provider["code"],
+        retryable=retryable,
+        retry_after_ms=wait_ms,
+    )
+    return kind(
+        f"{asked.subject.said} answered HTTP {received.status}{code}. {step}",
+        endpoint_id=asked.endpoint.id,
+        session_id=asked.subject.session_id,
+        provider=provider,
+        retryable=retryable,
+        retry_after_ms=wait_ms if retryable else None,
+        uncertain=uncertain,
+    )
+
+
+def _judge(asked: Asked, status: int, code: str | None, markup: bool) -> tuple[type[HermesFailed], bool, bool]:
+    """Return class, whether the effect may have happened, and whether the same submission may be sent again."""
+    if status in (401, 403):
+        return Authentication, False, False
+    if status == 429 or (status == 503 and code in _NOT_STARTED):
+        return RemoteTemporary, False, True
+    if status == 409 and code in _BUSY:
+        return SessionBusy, False, True
+    if status >= 500 or status == 408:
+        return RemoteTemporary, asked.mutation, not asked.mutation
+    half_done = asked.confirm == "fork" and status == 400 and code not in _BEFORE_ANY_CHANGE
+    uncertain = asked.mutation and (half_done or (markup and status >= 400))
+    return RemoteRejected, uncertain, False
+
+
+def _provider(asked: Asked, received: Received, now_ms: int) -> JsonObject:
+    """Return what is kept of the answer: status, code, a bounded text without credentials, and the asked wait (D10)."""
+    code: object = None
+    message: object = None
+    value = _json(received.body)
+    if isinstance(value, dict):
+        error = value.get("error")
+        if isinstance(error, dict):
+            code, message = error.get("code"), error.get("message")
+        else:
+            message = error
+    elif value is None:
+        message = _excerpt(received)
+    return {
+        "status": received.status,
+        "code": _clean_code(asked, code),
+        "message": _clean(asked, message) if isinstance(message, str) and message.strip() else None,
+        "retry_after_ms": _retry_after_ms(received.headers.get("retry-after"), now_ms),
+    }
+
+
+def _clean(asked: Asked, text: str) -> str:
+    for hidden in asked.hidden:
+        text = text.replace(hidden, "[redacted]")
+    text = redact_text(text, secrets=(asked.endpoint.key,))
+    text = text.replace(asked.endpoint.base_url.rstrip("/"), "[endpoint]")
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= _MAX_MESSAGE_CHARS else text[: _MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _clean_code(asked: Asked, code: object) -> str | None:
+    if not isinstance(code, str) or not _CODE.fullmatch(code) or _clean(asked, code) != code:
+        return None
+    return code
+
+
+def _excerpt(received: Received) -> str:
+    text = received.body[:_MAX_EXCERPT_BYTES].decode("utf-8", "replace")
+    return _TAG.sub(" ", text) if _markup(received) else text
+
+
+def _markup(received: Received) -> bool:
+    """Whether the body is HTML or the like: Hermes never answers so, somebody in between did."""
+    return "html" in received.headers.get("content-type", "").lower() or received.body.lstrip()[:1] == b"<"
+
+
+def _retry_after_ms(value: str | None, now_ms: int) -> int | None:
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(int(value[:10]) * 1000, _MAX_RETRY_AFTER_MS)
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    at_ms = int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)
+    return min(max(at_ms - now_ms, 0), _MAX_RETRY_AFTER_MS)
+
+
+def _json(body: bytes) -> Any:
+    """Parse strict JSON; None for anything else (a bare `null` is nothing that we accept either)."""
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

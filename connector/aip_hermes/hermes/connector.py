@@ -1,0 +1,127 @@
+"""The connector: every operation of every endpoint, behind one error namespace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aip_hermes.contract import load_operations
+from aip_hermes.contract.handler import FailureKind, Offer
+from aip_hermes.contract.operation import Operation
+from aip_hermes.errors import ActionFailed
+from aip_hermes.hermes.attempts import Attempts
+from aip_hermes.hermes.client import HermesClient, Transport
+from aip_hermes.hermes.endpoint import Endpoint
+from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
+from aip_hermes.hermes.failures import Cancelled, DeadlineExceeded, HermesFailed, OutcomeUnknown, SessionBusy
+from aip_hermes.hermes.handler import HermesHandler
+from aip_hermes.hermes.headers import base_headers
+from aip_hermes.ids import CapabilityId, EndpointId
+from aip_hermes.ports import Clock, Faults, NewId
+
+__all__ = ["CONNECTOR_ID", "HermesConnector"]
+
+CONNECTOR_ID: Final = "hermes-agent"
+_HEALTH_TIMEOUT_S: Final = 5.0
+
+_KINDS: Final[Mapping[FailureKind, type[HermesFailed]]] = {
+    "session_busy": SessionBusy,
+    "outcome_unknown": OutcomeUnknown,
+    "deadline_exceeded": DeadlineExceeded,
+    "cancelled": Cancelled,
+}
+
+
+class HermesConnector:
+    """Publishes the rows of capabilities.yaml for each endpoint.
+
+    transport: stands in for the network in tests. operations: the rows; None reads the project's own.
+    Raises ValueError without an endpoint and for two of one id.
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        clock: Clock,
+        new_id: NewId,
+        faults: Faults,
+        transport: Transport | None = None,
+        operations: Mapping[str, Operation] | None = None,
+    ) -> None:
+        self._endpoints = sorted(endpoints, key=lambda endpoint: endpoint.id)
+        if not self._endpoints:
+            raise ValueError("a Hermes connector needs at least one endpoint")
+        if len({endpoint.id for endpoint in self._endpoints}) < len(self._endpoints):
+            raise ValueError("two Hermes endpoints have the same id")
+        self._new_id = new_id
+        self._clients = {endpoint.id: HermesClient(endpoint, transport=transport) for endpoint in self._endpoints}
+        rows = load_operations() if operations is None else operations
+        self._offers = tuple(
+            self._offer(row, endpoint, clock=clock, faults=faults)
+            for endpoint in self._endpoints
+            for row in rows.values()
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def connector_id(self) -> str:
+        return CONNECTOR_ID
+
+    def offers(self) -> Sequence[Offer]:
+        return self._offers
+
+    def failure(self, kind: FailureKind, message: str, *, details: Mapping[str, Any], uncertain: bool) -> ActionFailed:
+        return _KINDS[kind](message, details=details, uncertain=uncertain, retryable=False if uncertain else None)
+
+    async def health(self) -> Mapping[EndpointId, tuple[bool, str]]:
+        found = await asyncio.gather(*(self._health(endpoint) for endpoint in self._endpoints))
+        return {endpoint.id: state for endpoint, state in zip(self._endpoints, found, strict=True)}
+
+    async def aclose(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+
+    def _offer(self, row: Operation, endpoint: Endpoint, *, clock: Clock, faults: Faults) -> Offer:
+        return Offer(
+            capability_id=CapabilityId(f"cap:hermes_agent:{endpoint.id}:{row.name}"),
+            endpoint_id=endpoint.id,
+            tenant_id=endpoint.tenant_id,
+            display_name=endpoint.display_name or endpoint.id,
+            base_url=endpoint.base_url,
+            handler=HermesHandler(
+                row,
+                endpoint=endpoint,
+                attempts=Attempts(self._clients[endpoint.id], clock=clock),
+                clock=clock,
+                faults=faults,
+            ),
+            timeout_ms=int(endpoint.turn_timeout_s * 1000) if row.turn else row.timeout_ms,
+            reads_first=row.prepare != "none",
+        )
+
+    async def _health(self, endpoint: Endpoint) -> tuple[bool, str]:
+        request = RequestSpec(
+            method="GET",
+            target="/health",
+            headers=base_headers(endpoint, auth=False, body=False),
+            body=None,
+            timeout_s=_HEALTH_TIMEOUT_S,
+            mutation=False,
+        )
+        try:
+            status = (await self._clients[endpoint.id].send(request)).status
+        except ExchangeFailed as exc:
+            return False, f"Hermes endpoint {endpoint.id} gave no answer: {exc.reason.replace('_', ' ')}"
+        if 200 <= status < 300:
+            return True, f"Hermes endpoint {endpoint.id} answers"
+        return False, f"Hermes endpoint {endpoint.id} answered HTTP {status}"

@@ -1,0 +1,120 @@
+"""A configured Hermes endpoint and the rules that its values keep."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal, Self
+from urllib.parse import urlsplit
+
+from aip_hermes.ids import EndpointId, IdentityError, TenantId
+from aip_hermes.secret import Secret
+
+__all__ = ["Endpoint", "EndpointInvalid", "OnClosed"]
+
+OnClosed = Literal["forward", "refuse"]
+
+_RAW_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MAX_TURN_S: Final = 86_400.0
+
+
+class EndpointInvalid(ValueError):
+    """A value that an endpoint can't have; the text names the member and the rule, never a credential."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """One Hermes API server.
+
+    base_url: an origin, `http://host[:port]/`. key: without one only `health` works. tenant_id: the only tenant that
+    may use it; None: any. turn_timeout_s: how long one turn of the agent may take. on_closed: whether a turn on a
+    session that somebody closed is forwarded, as Hermes itself does, or refused (design D14).
+    Raises EndpointInvalid. Source: connector contract §2.
+    """
+
+    id: EndpointId
+    base_url: str
+    key: Secret | None = field(default=None, repr=False)
+    tenant_id: TenantId | None = None
+    display_name: str | None = None
+    turn_timeout_s: float = 900.0
+    on_closed: OnClosed = "forward"
+
+    def __post_init__(self) -> None:
+        _check_origin(self.base_url)
+        if self.display_name is not None:
+            _check_display_name(self.display_name)
+        if not (math.isfinite(self.turn_timeout_s) and 0 < self.turn_timeout_s <= _MAX_TURN_S):
+            raise EndpointInvalid(f"turn_timeout_s is more than 0 and at most {_MAX_TURN_S:.0f} seconds")
+        if self.on_closed not in ("forward", "refuse"):
+            raise EndpointInvalid("on_closed is `forward` or `refuse`")
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        id: str,
+        base_url: str,
+        key: Secret | None = None,
+        tenant_id: str | None = None,
+        display_name: str | None = None,
+        turn_timeout_s: float = 900.0,
+        on_closed: OnClosed = "forward",
+    ) -> Self:
+        """Make an endpoint of configured text: the id is trimmed and lower-cased, the origin gets its final slash."""
+        name = id.strip()
+        if not _RAW_ID.fullmatch(name):
+            raise EndpointInvalid("an endpoint id is 1–128 ASCII letters, digits, `-` or `_`")
+        try:
+            tenant = None if tenant_id is None else TenantId(tenant_id)
+        except IdentityError as exc:
+            raise EndpointInvalid(f"endpoint {name.lower()}: {exc}") from None
+        try:
+            return cls(
+                id=EndpointId(name.lower()),
+                base_url=base_url if base_url.endswith("/") else base_url + "/",
+                key=key,
+                tenant_id=tenant,
+                display_name=display_name,
+                turn_timeout_s=turn_timeout_s,
+                on_closed=on_closed,
+            )
+        except EndpointInvalid as exc:
+            raise EndpointInvalid(f"endpoint {name.lower()}: {exc}") from None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the host is this machine by its very name; nothing is resolved."""
+        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
+        if host == "localhost" or host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+
+def _check_origin(base_url: str) -> None:
+    if any(c.isspace() or not c.isprintable() for c in base_url):
+        raise EndpointInvalid("base_url has no white space and no control characters")
+    try:
+        parts = urlsplit(base_url)
+        parts.port  # noqa: B018 – reading it checks it
+    except ValueError:
+        raise EndpointInvalid("base_url is no URL") from None
+    if parts.scheme not in ("http", "https"):
+        raise EndpointInvalid("base_url starts with http:// or https://")
+    if not parts.hostname:
+        raise EndpointInvalid("base_url names a host")
+    if "@" in parts.netloc:
+        raise EndpointInvalid("base_url holds no user name and no password; put the key into a file")
+    if parts.path != "/" or "?" in base_url or "#" in base_url:
+        raise EndpointInvalid("base_url is an origin: no path, query or fragment behind host and port")
+
+
+def _check_display_name(value: str) -> None:
+    if value != value.strip() or not 1 <= len(value.encode("utf-8", "surrogatepass")) <= 256 or _CONTROL.search(value):
+        raise EndpointInvalid("display_name is 1–256 bytes, trimmed, without control characters")

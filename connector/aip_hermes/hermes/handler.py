@@ -1,0 +1,322 @@
+"""One operation of one endpoint. The row decides; nothing here asks for a name.
+
+check → serial_key → describe → prepare → send → confirm, each as `contract.handler.Handler` promises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aip_hermes.contract.handler import Answer, Call, Description, JsonObject, Prepared, SerialKey
+from aip_hermes.contract.operation import Operation
+from aip_hermes.errors import ActionFailed
+from aip_hermes.hermes import session_evidence as evidence
+from aip_hermes.hermes.answer import Asked
+from aip_hermes.hermes.attempts import Attempts, Shape
+from aip_hermes.hermes.endpoint import Endpoint
+from aip_hermes.hermes.exchange import Received
+from aip_hermes.hermes.failures import (
+    MissingCredential,
+    RemoteTemporary,
+    TenantMismatch,
+)
+from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn
+from aip_hermes.hermes.request import Mapped, map_call
+from aip_hermes.hermes.session_rows import Rows, SessionRow
+from aip_hermes.hermes.wanted import wanted_facts
+from aip_hermes.hermes.wording import Subject
+from aip_hermes.ports import Clock, Faults
+
+__all__ = ["CONFIRM_S", "HermesHandler"]
+
+CONFIRM_S: Final = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Context:
+    """What one attempt carries from prepare to confirm."""
+
+    mapped: Mapped
+    before: SessionRow | None
+
+
+class HermesHandler:
+    """Interprets one row for one endpoint.
+
+    faults: `hermes.send.before` and `hermes.send.after` enclose the one exchange of `send`.
+    """
+
+    def __init__(
+        self, operation: Operation, *, endpoint: Endpoint, attempts: Attempts, clock: Clock, faults: Faults
+    ) -> None:
+        self._operation = operation
+        self._endpoint = endpoint
+        self._attempts = attempts
+        self._clock = clock
+        self._faults = faults
+
+    @property
+    def operation(self) -> Operation:
+        return self._operation
+
+    def check(self, call: Call) -> None:
+        endpoint = self._endpoint
+        if endpoint.tenant_id is not None and call.actor.tenant_id != endpoint.tenant_id:
+            raise TenantMismatch(
+                f"Hermes endpoint {endpoint.id} is bound to another tenant; nothing was sent."
+                " Use a capability that discovery lists for your tenant.",
+                endpoint_id=endpoint.id,
+            )
+        if self._operation.auth and endpoint.key is None:
+            raise MissingCredential(
+                f"Hermes endpoint {endpoint.id} has no key configured; nothing was sent."
+                " Configure a key file for this endpoint, then send the same action again.",
+                endpoint_id=endpoint.id,
+            )
+        self._map(call)
+
+    def serial_key(self, call: Call) -> SerialKey | None:
+        if self._operation.serial == "none":
+            return None
+        session_id = self._map(call).session_id
+        if session_id is None:
+            return None
+        return SerialKey(
+            key=f"hermes_agent:{self._endpoint.id}:{session_id}",
+            use=self._operation.serial,
+            subject={"endpoint_id": str(self._endpoint.id), "session_id": session_id},
+            hold_s=self._endpoint.turn_timeout_s,
+        )
+
+    async def describe(self, call: Call) -> Description | None:
+        session_id = self._map(call).session_id
+        if self._operation.prepare != "target" or session_id is None:
+            return None
+        row = await self._rows(call, first=True, repeat=True).row(session_id)
+        return description_of(row, operation=self._operation, endpoint=self._endpoint)
+
+    async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
+        mapped = self._map(call)
+        before: SessionRow | None = None
+        if self._operation.prepare != "none" and mapped.session_id is not None:
+            rows = self._rows(call, first=True, repeat=True)
+            before = await rows.row(mapped.session_id)
+            if self._operation.turn:
+                await refuse_moved_turn(rows, before, operation=self._operation, endpoint=self._endpoint)
+            if self._operation.prepare == "target" and described is not None:
+                refuse_changed_target(before, described, operation=self._operation, endpoint=self._endpoint)
+        facts: JsonObject = {}
+        if not self._operation.read_only:
+            facts = {
+                "endpoint_id": str(self._endpoint.id),
+                "wanted": wanted_facts(new_id=mapped.new_id, body=mapped.body),
+            }
+            if before is not None:
+                facts |= {"before": before.facts(), "read_at_ms": self._clock.now_ms()}
+        return Prepared(facts=facts, context=_Context(mapped=mapped, before=before))
+
+    async def send(self, call: Call, prepared: Prepared) -> Answer:
+        context = self._context(call, prepared)
+        asked = Asked(
+            endpoint=self._endpoint,
+            subject=self._subject(call, context.mapped),
+            mutation=not self._operation.read_only,
+            confirm=self._operation.confirm,
+            hidden=() if context.mapped.session_key is None else (context.mapped.session_key,),
+        )
+        exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
+        await self._faults.reach("hermes.send.before")
+        output = await exchange(
+            context.mapped.request,
+            asked,
+            deadline_ms=call.deadline_ms,
+            shape=self._shape(),
+        )
+        await self._faults.reach("hermes.send.after")
+        ours = await self._evidence_of_answer(call, context, output)
+        return Answer(output=output | {"_aip": ours} if ours else output, text=_text_of(output))
+
+    async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
+        context = self._context(call, prepared)
+        if not self._worth_confirming(context, outcome):
+            return outcome
+        read = self._confirm_fork if self._operation.confirm == "fork" else self._confirm_row
+        found: JsonObject = {}
+        try:
+            async with asyncio.timeout(CONFIRM_S):
+                await read(call, context, outcome, found)
+        except TimeoutError:
+            found["incomplete"] = f"the read-back took longer than {CONFIRM_S:g} s"
+        if isinstance(outcome, Answer):
+            ours = dict(outcome.output.get("_aip", {})) | found
+            return Answer(output=outcome.output | {"_aip": ours}, text=outcome.text)
+        outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
+        return outcome
+
+    def _worth_confirming(self, context: _Context, outcome: Answer | ActionFailed) -> bool:
+        rule = self._operation.confirm
+        if rule == "none" or context.mapped.session_id is None:
+            return False
+        if isinstance(outcome, Answer):
+            return True
+        nothing_began = outcome.frees_key or outcome.details.get("sent") is False
+        # A fork is read back whatever its answer: its refusals may come after its first steps.
+        return not nothing_began and (outcome.uncertain or rule == "fork")
+
+    async def _confirm_row(
+        self, call: Call, context: _Context, outcome: Answer | ActionFailed, found: JsonObject
+    ) -> None:
+        requested = context.mapped.session_id or ""
+        answered = outcome.output.get("session_id") if isinstance(outcome, Answer) else None
+        effective = answered if isinstance(answered, str) and answered else requested
+        rows = self._rows(call, first=False, repeat=False)
+        after, gap = await evidence.read_row(rows, effective)
+        turn = evidence.turn_evidence(
+            before=context.before,
+            after=after,
+            same_session=effective == requested,
+            text=None if isinstance(outcome, ActionFailed) else _text_of(outcome.output) or "",
+        )
+        if gap is not None:
+            turn["messages_after_read"] = gap
+        if isinstance(outcome, ActionFailed):
+            # No answer: a turn may go on for minutes, so a count that has not grown says nothing yet.
+            found |= {"messages_before": turn["messages_before"], "messages_after": turn["messages_after"]}
+            return
+        found["turn"] = turn | self._previous(call)
+        if effective != requested and after is not None:
+            reason = await evidence.lineage(rows, requested=requested, effective=effective, known=after)
+            found["session"] = {"requested": requested, "effective": effective, "reason": reason}
+
+    async def _confirm_fork(
+        self, call: Call, context: _Context, outcome: Answer | ActionFailed, found: JsonObject
+    ) -> None:
+        child_id = context.mapped.new_id
+        if isinstance(outcome, Answer):
+            child_id = _row_id(outcome.output) or child_id
+        found["fork"] = await evidence.fork_evidence(
+            self._rows(call, first=False, repeat=False),
+            source_id=context.mapped.session_id or "",
+            child_id=child_id,
+            title_sha256=wanted_facts(new_id=None, body=context.mapped.body).get("title_sha256"),
+            source_before=context.before,
+        )
+
+    async def _evidence_of_answer(self, call: Call, context: _Context, output: JsonObject) -> JsonObject:
+        """Return `_aip` as far as the answer gives it, and the proof of a moved id where nothing is confirmed later."""
+        mapped = context.mapped
+        ours: JsonObject = {}
+        if self._operation.session != "none":
+            ours["session"] = await self._session(call, mapped, output)
+        if self._operation.method == "PATCH" and isinstance(session := output.get("session"), Mapping):
+            patch = evidence.patch_evidence(requested=mapped.body, before=context.before, session=session)
+            if patch is not None:
+                ours["patch"] = patch
+        if self._operation.turn:
+            turn = evidence.turn_evidence(
+                before=context.before, after=None, same_session=True, text=_text_of(output) or ""
+            )
+            ours["turn"] = turn | self._previous(call)
+        if self._operation.turn or mapped.session_key is not None:
+            ours["session_key"] = "absent" if mapped.session_key is None else "sent"
+        return ours
+
+    async def _session(self, call: Call, mapped: Mapped, output: JsonObject) -> JsonObject:
+        """Return `_aip.session`: what was asked, what answered, and why they differ where that is proven (D15)."""
+        if self._operation.session == "answered":
+            requested, effective = mapped.session_id, output.get("session_id")
+        else:
+            # A row that makes a session is asked for the new one, and its answer is about that one.
+            requested, effective = mapped.new_id if self._makes_session else mapped.session_id, _row_id(output)
+        if not isinstance(effective, str) or not effective:
+            return {"requested": requested, "effective": None, "reason": "unknown"}
+        reason: evidence.Reason = "none" if requested in (None, effective) else "unknown"
+        if requested is not None and reason != "none" and self._proves_now:
+            rows = self._rows(call, first=False, repeat=False)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CONFIRM_S):
+                    reason = await evidence.lineage(rows, requested=requested, effective=effective)
+        return {"requested": requested, "effective": effective, "reason": reason}
+
+    def _shape(self) -> Shape | None:
+        """Return what the row's `answer` rule makes of a provider's answer."""
+        shapes: Mapping[str, Shape] = {"health": self._health}
+        return shapes.get(self._operation.answer)
+
+    def _health(self, raw: JsonObject, received: Received) -> JsonObject:
+        status = raw.get("status")
+        status = status if isinstance(status, str) else "unknown"
+        if status != "ok":
+            raise RemoteTemporary(
+                f"Hermes endpoint {self._endpoint.id} answers, but does not say that it is well. Ask again later.",
+                endpoint_id=self._endpoint.id,
+                provider={"status": received.status, "code": None, "message": None, "retry_after_ms": None},
+                retryable=True,
+            )
+        known = {name: raw[name] for name in ("platform", "version") if isinstance(raw.get(name), str)}
+        return {
+            "endpoint_id": str(self._endpoint.id),
+            "status": status,
+            "http_status": received.status,
+            "raw": raw,
+        } | known
+
+    @property
+    def _proves_now(self) -> bool:
+        """Whether a moved id is proven with the answer, because no read-back follows."""
+        return self._operation.session == "answered" and self._operation.confirm == "none"
+
+    @property
+    def _makes_session(self) -> bool:
+        return self._operation.method == "POST" and self._operation.session == "requested"
+
+    def _previous(self, call: Call) -> JsonObject:
+        return {} if call.previous_uncertain is None else {"previous_uncertain": str(call.previous_uncertain)}
+
+    def _map(self, call: Call) -> Mapped:
+        return map_call(operation=self._operation, endpoint=self._endpoint, call=call)
+
+    def _context(self, call: Call, prepared: Prepared) -> _Context:
+        if isinstance(prepared.context, _Context):
+            return prepared.context
+        return _Context(mapped=self._map(call), before=None)
+
+    def _subject(self, call: Call, mapped: Mapped) -> Subject:
+        return Subject(
+            endpoint_id=self._endpoint.id,
+            doing=self._operation.name,
+            action_id=call.action_id,
+            session_id=mapped.session_id,
+            new_id=mapped.new_id,
+            turn=self._operation.turn,
+            fork=self._operation.confirm == "fork",
+        )
+
+    def _rows(self, call: Call, *, first: bool, repeat: bool) -> Rows:
+        # What is read back may take its two seconds even when the action's own time is over.
+        return Rows(
+            self._attempts,
+            endpoint=self._endpoint,
+            doing=self._operation.name,
+            action_id=call.action_id,
+            deadline_ms=call.deadline_ms if first else None,
+            first=first,
+            repeat=repeat,
+        )
+
+
+def _row_id(output: Mapping[str, Any]) -> str | None:
+    session = output.get("session")
+    found = session.get("id") if isinstance(session, Mapping) else output.get("id")
+    return found if isinstance(found, str) and found else None
+
+
+def _text_of(output: Mapping[str, Any]) -> str | None:
+    """Return the assistant's text of an answer: what a person reads first."""
+    message = output.get("message")
+    content = message.get("content") if isinstance(message, Mapping) else None
+    return content if isinstance(content, str) and content.strip() else None

@@ -1,0 +1,162 @@
+"""Rows of an endpoint's sessions, read for evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from aip_hermes.hermes.answer import Asked
+from aip_hermes.hermes.attempts import Attempts
+from aip_hermes.hermes.endpoint import Endpoint
+from aip_hermes.hermes.exchange import RequestSpec
+from aip_hermes.hermes.failures import InvalidResponse
+from aip_hermes.hermes.headers import base_headers
+from aip_hermes.hermes.request import fill_path
+from aip_hermes.hermes.wanted import sha256_text
+from aip_hermes.hermes.wording import Subject
+from aip_hermes.hermes_api import clean_title
+from aip_hermes.ids import ActionId
+
+__all__ = ["Rows", "SessionRow"]
+
+_ROW: Final = "/api/sessions/{session_id}"
+_MESSAGES: Final = "/api/sessions/{session_id}/messages"
+_READ_TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionRow:
+    """What evidence needs of a session object; members that an endpoint leaves out are None.
+
+    started_at, ended_at: Unix seconds. title_sha256: of the title as stored, None where there is none.
+    """
+
+    id: str
+    started_at: float | None
+    ended_at: float | None
+    end_reason: str | None
+    message_count: int | None
+    title_sha256: str | None
+    parent_session_id: str | None
+
+    @classmethod
+    def of(cls, session: Mapping[str, Any]) -> Self | None:
+        """Read a session object; None when it has no id."""
+        if not isinstance(session.get("id"), str):
+            return None
+        title = clean_title(session.get("title"))
+        return cls(
+            id=session["id"],
+            started_at=_number(session.get("started_at")),
+            ended_at=_number(session.get("ended_at")),
+            end_reason=_text(session.get("end_reason")),
+            message_count=_count(session.get("message_count")),
+            title_sha256=None if title is None else sha256_text(title),
+            parent_session_id=_text(session.get("parent_session_id")),
+        )
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None or self.end_reason is not None
+
+    @property
+    def compressed(self) -> bool:
+        """Whether the transcript moved on to a continuation."""
+        return self.end_reason == "compression"
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON: ids, times, counts and hashes."""
+        return {
+            "session_id": self.id,
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "end_reason": self.end_reason,
+            "message_count": self.message_count,
+            "title_sha256": self.title_sha256,
+            "parent_session_id": self.parent_session_id,
+        }
+
+
+class Rows:
+    """Reads about sessions of one endpoint on behalf of one call.
+
+    doing: the operation for which they are read. first: they happen before it is sent. repeat: whether a passing
+    failure is worth up to two more sends.
+    """
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        *,
+        endpoint: Endpoint,
+        doing: str,
+        action_id: ActionId,
+        deadline_ms: int | None,
+        first: bool,
+        repeat: bool,
+    ) -> None:
+        self._attempts = attempts
+        self._endpoint = endpoint
+        self._doing = doing
+        self._action_id = action_id
+        self._deadline_ms = deadline_ms
+        self._first = first
+        self._repeat = repeat
+
+    async def row(self, session_id: str) -> SessionRow:
+        """Read one row.
+
+        Raises: HermesFailed, certain.
+        """
+        output = await self._read(_ROW, session_id)
+        session = output.get("session")
+        row = SessionRow.of(session) if isinstance(session, Mapping) else None
+        if row is None:
+            raise InvalidResponse(
+                f"{self._subject(session_id).said} answered without a session object.",
+                endpoint_id=self._endpoint.id,
+                session_id=session_id,
+            )
+        return row
+
+    async def resolved(self, session_id: str) -> str | None:
+        """Return the id under which the endpoint answers the transcript of `session_id`; the transcript is dropped.
+
+        Raises: HermesFailed, certain.
+        """
+        return _text((await self._read(_MESSAGES, session_id)).get("session_id"))
+
+    async def _read(self, template: str, session_id: str) -> dict[str, Any]:
+        request = RequestSpec(
+            method="GET",
+            target=fill_path(template, {"session_id": session_id}),
+            headers=base_headers(self._endpoint, auth=True, body=False),
+            body=None,
+            timeout_s=_READ_TIMEOUT_S,
+            mutation=False,
+        )
+        asked = Asked(endpoint=self._endpoint, subject=self._subject(session_id), mutation=False)
+        send = self._attempts.repeated if self._repeat else self._attempts.once
+        return await send(request, asked, deadline_ms=self._deadline_ms)
+
+    def _subject(self, session_id: str) -> Subject:
+        return Subject(
+            endpoint_id=self._endpoint.id,
+            doing=self._doing,
+            action_id=self._action_id,
+            session_id=session_id,
+            first=self._first,
+        )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,64 @@
+"""What a mutation wants, as facts that outlive it: ids, counts and hashes, never text.
+
+Reconciliation compares them later with what the endpoint stored, so each hash is taken of the form that Hermes stores.
+Source: design §5, D23.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from aip_hermes.hermes_api import MAX_MESSAGE_CHARS, MAX_MESSAGE_PARTS, SCREENSHOT, clean_title
+
+__all__ = ["sha256_text", "stored_text", "wanted_facts"]
+
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_IMAGE_PARTS = ("image_url", "input_image")
+
+
+def wanted_facts(*, new_id: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wanted values of a request body.
+
+    Members, each only where the body has it: `new_session_id`; `title_sha256` of the cleaned title, null where it
+    clears; `end_reason_sha256`; `text_sha256` and `text_chars` of the message.
+    """
+    facts: dict[str, Any] = {}
+    if new_id is not None:
+        facts["new_session_id"] = new_id
+    if "title" in body:
+        title = clean_title(body["title"])
+        facts["title_sha256"] = None if title is None else sha256_text(title)
+    if isinstance(reason := body.get("end_reason"), str):
+        facts["end_reason_sha256"] = sha256_text(reason)
+    text = stored_text(body["message"] if body.get("message") is not None else body.get("input"))
+    if text is not None:
+        facts |= {"text_sha256": sha256_text(text), "text_chars": len(text)}
+    return facts
+
+
+def stored_text(message: object) -> str | None:
+    """Return a message as Hermes stores it; None for what it would not store.
+
+    A text is cut at 65,536 characters. Of a list at most 1,000 parts count; their texts are joined by newlines, and an
+    image stands as `[screenshot]`.
+    """
+    if isinstance(message, str):
+        return message[:MAX_MESSAGE_CHARS]
+    if not isinstance(message, list):
+        return None
+    texts: list[str] = []
+    for part in message[:MAX_MESSAGE_PARTS]:
+        if isinstance(part, str):
+            texts.append(part[:MAX_MESSAGE_CHARS])
+        elif isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str):
+            texts.append(str(part["text"])[:MAX_MESSAGE_CHARS])
+        elif isinstance(part, Mapping) and part.get("type") in _IMAGE_PARTS:
+            texts.append(SCREENSHOT)
+    return "\n".join(texts) if texts else None
+
+
+def sha256_text(text: str) -> str:
+    """Return the SHA-256 of a text as UTF-8, in lower-case hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

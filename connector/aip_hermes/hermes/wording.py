@@ -1,0 +1,109 @@
+"""Sentences for a person: what was asked, and the next safe step. No address and no credential ever enters them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aip_hermes.hermes_api import HermesCode
+from aip_hermes.ids import ActionId, EndpointId
+
+__all__ = ["Subject", "shown", "step_after"]
+
+_MAX_SHOWN_CHARS: Final = 80
+
+
+def shown(identity: str) -> str:
+    """Return an id for a sentence: quoted, on one line, bounded."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in identity)
+    return f"`{text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 1] + '…'}`"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """Whom and what a request concerns.
+
+    doing: what was asked, such as `session_fork`. new_id: of the session to be made. turn, fork: what may be going on
+    after an uncertain end. first: the request is a read before `doing`, which has not been sent.
+    """
+
+    endpoint_id: EndpointId
+    doing: str
+    action_id: ActionId | None = None
+    session_id: str | None = None
+    new_id: str | None = None
+    turn: bool = False
+    fork: bool = False
+    first: bool = False
+
+    @property
+    def said(self) -> str:
+        """Begin a sentence about the answer: `For session_get of session `a`, Hermes endpoint primary`."""
+        place = f" of session {shown(self.session_id)}" if self.session_id is not None else ""
+        place = f" of new session {shown(self.new_id)}" if not place and self.new_id is not None else place
+        before = "the read before " if self.first else ""
+        return f"For {before}{self.doing}{place}, Hermes endpoint {self.endpoint_id}"
+
+
+_STEPS: Final[dict[str, str]] = {
+    HermesCode.SESSION_NOT_FOUND: "The endpoint has no such session; list its sessions and check the id.",
+    HermesCode.SESSION_EXISTS: "The id is taken; read that session, or choose another id and a new idempotency key.",
+    HermesCode.INVALID_TITLE: "The title is in use or too long; choose another title and a new idempotency key.",
+    HermesCode.INVALID_SESSION_ID: "Choose another session id and a new idempotency key.",
+    HermesCode.UNSUPPORTED_SESSION_FIELD: "Only `title` and `end_reason` can be changed; send those with a new key.",
+    HermesCode.BODY_TOO_LARGE: "Send a smaller body.",
+    HermesCode.TURN_IN_PROGRESS: "A turn of this session runs; send the same action again when it has ended.",
+}
+
+_STEPS_OF_STATUS: Final[dict[int, str]] = {
+    401: "It refused the endpoint key; check the key file that is configured for this endpoint.",
+    403: "It refused the endpoint key or where the request came from; check this endpoint's key file and address.",
+    404: "Nothing answers there; check that the address of this endpoint is the root of a Hermes API server.",
+    413: "Send a smaller body.",
+}
+
+
+def step_after(
+    subject: Subject,
+    *,
+    uncertain: bool,
+    mutation: bool,
+    sent: bool = True,
+    status: int | None = None,
+    code: str | None = None,
+    retryable: bool = False,
+    retry_after_ms: int | None = None,
+) -> str:
+    """Return the next safe step after a failure."""
+    if uncertain:
+        return _uncertain_step(subject)
+    unsent = f"{subject.doing} was not sent. " if subject.first else ""
+    if not sent:
+        return f"{unsent or 'Nothing was sent. '}Check that the endpoint runs, then send the same action again."
+    if code in _STEPS and not subject.first:
+        return _STEPS[code]
+    if status is not None and status not in (401, 403) and code == HermesCode.SESSION_NOT_FOUND:
+        return unsent + _STEPS[HermesCode.SESSION_NOT_FOUND]
+    if status in _STEPS_OF_STATUS:
+        return unsent + _STEPS_OF_STATUS[status]
+    if retryable or status is None:
+        wait = "" if not retry_after_ms else f" after {retry_after_ms / 1000:g} s"
+        return f"{unsent}Nothing was changed; send the same action again{wait}."
+    if not mutation:
+        return f"{unsent}Correct the request."
+    return "Nothing was changed; correct the request and use a new idempotency key."
+
+
+def _uncertain_step(subject: Subject) -> str:
+    action = f"query action {subject.action_id}" if subject.action_id is not None else "query the action"
+    if subject.fork:
+        source = shown(subject.session_id or "")
+        child = f" and child {shown(subject.new_id)}" if subject.new_id is not None else " and the newest child of it"
+        return (
+            f"The fork may be half done: {action}, inspect source {source}{child} before you use a new idempotency key."
+        )
+    place = subject.session_id if subject.session_id is not None else subject.new_id
+    session = f" and read session {shown(place)}" if place is not None else ""
+    if subject.turn:
+        return f"The turn may still be running or be stored: {action}{session} before sending again."
+    return f"The effect may have happened: {action}{session} before sending again."
