@@ -1,0 +1,134 @@
+"""Log events on stderr: a constant name and fields, never a payload, a credential or transcript text.
+
+`configure` is called once by whoever owns the process; before that nothing may be logged (structlog's own default
+writes to stdout, which belongs to data). On a terminal events are readable lines, elsewhere one JSON object per line.
+
+Guards, in this order, for what a caller overlooked: fields are redacted by class, exceptions lose their message (the
+message of a validation error quotes its input) and keep type and place.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+import structlog
+
+from aip_hermes.redact import field_class, redact_text
+
+__all__ = ["PAYLOAD_FIELDS", "configure"]
+
+REDACTED: Final = "[redacted]"
+
+PAYLOAD_FIELDS: Final = frozenset(("body", "input", "key", "output", "query", "title"))
+"""Fields that are never logged, besides the redaction classes: what callers and endpoints send and answer."""
+
+_MAX_TEXT: Final = 2000
+_MAX_FRAMES: Final = 24
+
+_QUIET: Final = ("aiosqlite", "asyncio", "httpcore", "httpx", "uvicorn", "uvicorn.access", "uvicorn.error")
+"""Libraries that would write addresses or noise at lower levels."""
+
+
+def configure(*, stream: TextIO | None = None, console: bool | None = None, level: str = "info") -> None:
+    """Send structlog events, and warnings of libraries, to `stream` (stderr).
+
+    console: readable lines; None asks whether the stream is a terminal. level: `debug`, `info`, `warning`, `error`.
+    """
+    target = sys.stderr if stream is None else stream
+    readable = target.isatty() if console is None else console
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    renderer: Any = structlog.dev.ConsoleRenderer(colors=readable) if readable else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            place_of_exception,
+            redact_fields,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(file=target),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [_LibraryHandler()]
+    root.setLevel(logging.WARNING)
+    for name in _QUIET:
+        library = logging.getLogger(name)
+        library.handlers[:] = []
+        library.propagate = True
+        library.setLevel(logging.WARNING)
+
+
+def place_of_exception(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Replace `exc_info` by type names and code places; messages stay out, they may quote what was sent."""
+    info = event.pop("exc_info", None)
+    exception = _exception_of(info)
+    if exception is None:
+        return event
+    event["exception"] = [type(one).__qualname__ for one in _chain(exception)]
+    event["at"] = _places(exception.__traceback__)
+    return event
+
+
+def redact_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Apply the field classes to every field, at any depth; event name, level and time are constants."""
+    for name, value in list(event.items()):
+        event[name] = _redacted(name, value)
+    return event
+
+
+def _redacted(name: str, value: Any) -> Any:
+    if name.lower() in PAYLOAD_FIELDS or field_class(name) is not None:
+        return REDACTED
+    if isinstance(value, Mapping):
+        return {str(key): _redacted(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(name, inner) for inner in value]
+    if isinstance(value, str):
+        return redact_text(str(value), max_chars=_MAX_TEXT)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return f"<{type(value).__name__}>"
+
+
+def _exception_of(info: Any) -> BaseException | None:
+    if info is True:
+        return sys.exc_info()[1]
+    if isinstance(info, BaseException):
+        return info
+    if isinstance(info, tuple):
+        return info[1] if isinstance(info[1], BaseException) else None
+    return None
+
+
+def _chain(exception: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    current: BaseException | None = exception
+    while current is not None and current not in found and len(found) < 8:
+        found.append(current)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return found
+
+
+def _places(trace: TracebackType | None) -> list[str]:
+    frames = traceback.extract_tb(trace)[-_MAX_FRAMES:]
+    return [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+class _LibraryHandler(logging.Handler):
+    """Turns a library's warning into one event of ours; its text is bounded and redacted like every other field."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            said = record.getMessage()
+        except Exception:  # a library's broken format string must not stop the program
+            said = "unreadable"
+        logger = structlog.get_logger()
+        logger.log(record.levelno, "library.warning", library=record.name, said=said, exc_info=record.exc_info)

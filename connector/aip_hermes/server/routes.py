@@ -1,0 +1,53 @@
+"""The surface at a glance: every route in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from aip_hermes.server.discovery import Discovery
+from aip_hermes.server.edge import Edge, Handler, RawPath
+from aip_hermes.server.gateway import Gateway
+from aip_hermes.server.messages import Messages
+from aip_hermes.server.reads import Reads
+
+__all__ = ["native_application", "routes"]
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+
+
+def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
+    """Return method, path template and handler of every route."""
+    messages, reads, discovery = Messages(gateway), Reads(gateway), Discovery(gateway)
+    return (
+        ("POST", "/aip/v1/messages", messages.post),
+        ("POST", "/aip/v1/actions", messages.post),
+        ("GET", "/aip/v1/actions/{action_id}", reads.action_status),
+        ("GET", "/aip/v1/actions/{action_id}/result", reads.action_result),
+        ("GET", "/aip/v1/approvals", reads.approvals),
+        ("GET", "/aip/v1/approvals/{approval_id}", reads.approval),
+        ("GET", "/aip/v1/capabilities", discovery.capabilities),
+        ("GET", "/aip/v1/manifest", discovery.manifest),
+        ("GET", "/aip/v1/me", discovery.me),
+        ("GET", "/aip/v1/health", discovery.health),
+        ("GET", "/health", discovery.health),
+        ("GET", "/", discovery.health),
+        ("GET", "/ready", discovery.ready),
+    )
+
+
+def native_application(gateway: Gateway, *, lifespan: Lifespan | None = None) -> Starlette:
+    """Return the ASGI application over `gateway`. Errors are envelopes, unknown routes too."""
+    edge = Edge(replies=gateway.replies, clock=gateway.clock)
+    application = Starlette(
+        routes=[Route(path, edge.guard(path, handler), methods=[method]) for method, path, handler in routes(gateway)],
+        middleware=[Middleware(RawPath)],
+        exception_handlers={404: edge.unrouted, 405: edge.unrouted},
+        lifespan=lifespan,
+    )
+    application.router.redirect_slashes = False
+    return application

@@ -1,0 +1,83 @@
+"""The commented settings file that `aip-hermes init` writes. What it writes loads back."""
+
+from __future__ import annotations
+
+import json
+
+__all__ = ["render_template"]
+
+
+def render_template(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    endpoint_id: str = "primary",
+    endpoint_url: str = "http://127.0.0.1:8642/",
+    key_file: str = "hermes.key",
+    tenant_id: str = "local",
+    display_name: str = "Hermes on this machine",
+    turn_timeout_s: int = 900,
+    requester: str = "agent:local:requester",
+    requester_file: str = "tokens/requester",
+    reviewer: str = "human:local:reviewer",
+    reviewer_file: str = "tokens/reviewer",
+    store: str = "data/aip.sqlite3",
+    authority_file: str = "approval-authority.json",
+) -> str:
+    """Return the text of a settings file with one endpoint, a requester and a reviewer.
+
+    Paths may be relative: to the folder of the file.
+    """
+    return f"""\
+# Settings of `aip-hermes serve --config THIS_FILE`. Relative paths are relative to this file.
+# Secrets never stand here: they are in files of their own, readable by you alone (chmod 600).
+# After a change of [[tokens]] or of a token file: kill -HUP <pid of the server>. Everything else: restart.
+
+[server]
+host = {_text(host)}
+port = {port}  # 0 picks a free one
+# For other machines: a TLS proxy in front, its address here, and tokens of 16 characters or more.
+# host = "0.0.0.0"
+# public_base_url = "https://aip.example.org"
+
+# One table per Hermes API server. Its operations are published as cap:hermes_agent:<id>:<operation>.
+[[endpoints]]
+id = {_text(endpoint_id)}  # lower case
+base_url = {_text(endpoint_url)}  # scheme, host and port; no path
+key_file = {_text(key_file)}  # holds the API_SERVER_KEY of that server
+tenant_id = {_text(tenant_id)}  # who may see and call it; without it every tenant
+display_name = {_text(display_name)}
+turn_timeout_s = {turn_timeout_s}  # how long one turn of the agent may take
+on_closed = "forward"  # a turn on a closed session: "forward" as Hermes does, or "refuse"
+
+# One table per bearer token: whom it stands for and what it may do.
+[[tokens]]
+file = {_text(requester_file)}
+principal = {_text(requester)}
+tenant = {_text(tenant_id)}
+scopes = ["action:read", "action:write", "approval:read"]
+invoke = ["cap:hermes_agent:*"]  # which capabilities it may call; [] for none
+# expires_at = 2031-01-01T00:00:00Z
+
+# Deletions wait until somebody else approved them. This one decides and calls nothing.
+[[tokens]]
+file = {_text(reviewer_file)}
+principal = {_text(reviewer)}
+tenant = {_text(tenant_id)}
+scopes = ["action:read", "approval:read", "approval:export", "approval:sensitive"]
+invoke = []
+
+[store]
+dsn = {_text(store)}  # actions, results, approvals; one running server per folder
+
+[approvals]
+authority_file = {_text(authority_file)}  # who may decide; without it nobody can
+
+[limits]
+max_request_bytes = 1048576
+"""
+
+
+def _text(value: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL and for the surrogate pairs of escaped text.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

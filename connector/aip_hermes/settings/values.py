@@ -1,0 +1,99 @@
+"""The frozen objects of a settings file, except the endpoints, which the connector defines."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aip_hermes.ids import PrincipalId, TenantId
+
+__all__ = [
+    "STRONG_TOKEN_CHARS",
+    "LimitSettings",
+    "ServerSettings",
+    "SettingsError",
+    "StoreSettings",
+    "TokenSettings",
+    "is_loopback",
+]
+
+STRONG_TOKEN_CHARS: Final = 16
+"""The least length of a bearer token where others can reach the server."""
+
+
+class SettingsError(Exception):
+    """The settings can't be used. `str()` is for a person: file, line, member, rule, next step; never a value."""
+
+    def __init__(self, path: Path, rule: str, *, member: str = "", line: int | None = None) -> None:
+        place = f"{path}, line {line}" if line is not None else str(path)
+        super().__init__(f"{place}: `{member}` {rule}" if member else f"{place}: {rule}")
+        self.path = path
+        self.member = member
+        self.rule = rule
+        self.line = line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerSettings:
+    """Where the server listens and who it is.
+
+    port: 0 picks a free one. public_base_url: how others reach it, without a path. service_id: the principal of its
+    answers (`from`), published in the manifest.
+    """
+
+    host: str
+    port: int
+    public_base_url: str | None
+    service_id: PrincipalId
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback(self.host)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenSettings:
+    """Whom a bearer token stands for (design D24).
+
+    file: holds the token alone. scopes: see HTTP surface, "Scopes". invoke: patterns (`*`, `?`, `[…]`) of capability
+    ids that it may submit. expires_at_ms: Unix milliseconds; None: never.
+    """
+
+    file: Path
+    principal: PrincipalId
+    tenant: TenantId | None
+    scopes: frozenset[str]
+    invoke: tuple[str, ...]
+    expires_at_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreSettings:
+    """path: the SQLite file of the runtime; its folder belongs to one running server."""
+
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitSettings:
+    """max_request_bytes: of one envelope, advertised in the manifest (design D21)."""
+
+    max_request_bytes: int
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a bind to `host` is reachable from this machine only.
+
+    A name other than `localhost` is not: it may resolve to anything.
+    """
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

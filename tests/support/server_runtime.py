@@ -1,0 +1,128 @@
+"""A runtime that does nothing: it notes what the HTTP edge asked and answers what a test told it to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aip_hermes import wire
+from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantId
+from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.failures import ActionNotFound, ApprovalNotFound, MessageReplayed
+
+__all__ = ["ScriptedRuntime"]
+
+NOW = "2030-01-01T00:00:00Z"
+
+
+class ScriptedRuntime:
+    """Holds one action and one approval of a tenant. asked: every call in order. failure: raised instead of answers."""
+
+    def __init__(self, *, tenant: str = "tenant-a") -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.failure: Exception | None = None
+        self.gate: asyncio.Event | None = None
+        self.entered = asyncio.Event()
+        self.finished = asyncio.Event()
+        self.ready = True
+        self._tenant = tenant
+        self._claimed: set[str] = set()
+
+    async def claim_message(self, message_id: MessageId, sent_at_ms: int, caller: Caller) -> None:
+        self._note("claim", message_id=message_id, sent_at_ms=sent_at_ms)
+        if message_id in self._claimed:
+            raise MessageReplayed("message id was used before")
+        self._claimed.add(message_id)
+
+    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
+        self._note("submit", action=action, caller=caller, context=context)
+        # As the real one does: the work has a task of its own.
+        return await asyncio.shield(asyncio.ensure_future(self._run(action)))
+
+    async def _run(self, action: wire.Action) -> wire.ActionResult:
+        self.entered.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        self.finished.set()
+        return wire.ActionResult(action_id=action.id, status="completed", output={"echo": action.input})
+
+    async def status(self, action_id: ActionId, caller: Caller, *, include_result: bool = False) -> wire.ActionStatus:
+        self._note("status", action_id=action_id, include_result=include_result)
+        known = caller.tenant_id == self._tenant
+        return wire.ActionStatus(action_id=action_id, state="completed" if known else "unknown", updated_at=NOW)
+
+    async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult:
+        self._note("result", action_id=action_id)
+        if caller.tenant_id != self._tenant:
+            raise ActionNotFound(f"no action {action_id}")
+        return wire.ActionResult(action_id=action_id, status="completed", output={})
+
+    async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
+        self._note("decide", decision=decision)
+        return wire.EventStream(events=[])
+
+    async def approvals(
+        self,
+        caller: Caller,
+        *,
+        status: str | None = None,
+        approver: PrincipalId | None = None,
+        requester: PrincipalId | None = None,
+        tenant_id: TenantId | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        include_action_status: bool = False,
+    ) -> wire.ApprovalList:
+        self._note(
+            "approvals",
+            status=status,
+            approver=approver,
+            requester=requester,
+            tenant_id=tenant_id,
+            cursor=cursor,
+            limit=limit,
+            include_action_status=include_action_status,
+        )
+        return wire.ApprovalList(approvals=[self._view()] if caller.tenant_id == self._tenant else [])
+
+    async def approval(
+        self,
+        approval_id: ApprovalId,
+        caller: Caller,
+        *,
+        include_action_status: bool = False,
+        include_evidence_payload: bool = False,
+    ) -> wire.ApprovalRecordView:
+        self._note("approval", approval_id=approval_id, include_evidence_payload=include_evidence_payload)
+        if caller.tenant_id != self._tenant:
+            raise ApprovalNotFound(f"no approval {approval_id}")
+        return self._view()
+
+    async def health(self) -> Mapping[str, Any]:
+        self._note("health")
+        return {"gateway": {"ready": self.ready, "storage": {"ready": self.ready, "detail": "probe"}}}
+
+    def _note(self, name: str, **fields: Any) -> None:
+        self.asked.append((name, fields))
+        if self.failure is not None and name != "claim":
+            raise self.failure
+
+    def _view(self) -> wire.ApprovalRecordView:
+        requester = wire.Principal(id="agent:a:requester", kind="agent")
+        return wire.ApprovalRecordView.model_validate(
+            {
+                "request": {
+                    "id": "appr_1",
+                    "action_id": "act_1",
+                    "capability_id": "cap:hermes_agent:primary:session_delete",
+                    "requester": requester,
+                    "subject": requester,
+                    "approver_selector": {"type": "tenant_policy"},
+                    "reason": "a deletion",
+                },
+                "status": "pending",
+                "created_at": NOW,
+                "updated_at": NOW,
+            }
+        )
