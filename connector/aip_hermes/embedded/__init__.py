@@ -1,0 +1,26 @@
+"""A Hermes endpoint of our own: durable sessions, an agent, the sessions API."""
+
+from __future__ import annotations
+
+from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel
+from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks
+from aip_hermes.embedded.listen import UnsafeBind, UnsafeKey, check_bind, check_key_strength
+from aip_hermes.embedded.opening import open_endpoint
+from aip_hermes.embedded.session_db import SessionDB
+
+__all__ = [
+    "QUIRKS",
+    "Model",
+    "ModelFailed",
+    "ModelReply",
+    "ModelRequest",
+    "OfflineModel",
+    "SessionDB",
+    "UnsafeBind",
+    "UnsafeKey",
+    "build_app",
+    "check_bind",
+    "check_key_strength",
+    "chosen_quirks",
+    "open_endpoint",
+]

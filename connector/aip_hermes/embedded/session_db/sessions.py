@@ -151,8 +151,9 @@ def fork(
     automatic_title: bool,
     at: float,
     source: str,
+    marked: bool,
 ) -> dict[str, Any]:
-    """End the source as `branched`, make the marked child with the live messages and its title; all or nothing.
+    """End the source as `branched`, make the child with the live messages and its title; all or nothing.
 
     Raises UnknownSession (source), SessionExists (child), TitleRefused.
     """
@@ -164,7 +165,7 @@ def fork(
         source=source,
         started_at=at,
         model=parent["model"],
-        model_config={"_branched_from": parent["id"]},
+        model_config={"_branched_from": parent["id"]} if marked else None,
         system_prompt=parent["system_prompt"],
         parent_session_id=parent["id"],
     )

@@ -137,17 +137,26 @@ class SessionDB:
         title: object = None,
         automatic_title: bool = False,
         source: str = "api_server",
+        marked: bool = True,
     ) -> dict[str, Any]:
         """Branch a transcript: end the source as `branched` unless it has ended, insert the child marked
         `_branched_from` with the source's live messages, give it its title; all in one transaction. Returns the child.
 
-        automatic_title: the next in the source's lineage instead of `title`. Raises UnknownSession, SessionExists,
+        automatic_title: the next in the source's lineage instead of `title`. marked: without its mark a fork is taken
+        for a continuation where `through_unmarked` resolves. Raises UnknownSession, SessionExists,
         TitleRefused; then nothing has changed.
         """
         now = self._now()
         return await self._write(
             lambda c: sessions.fork(
-                c, session_id, child_id=child_id, title=title, automatic_title=automatic_title, at=now, source=source
+                c,
+                session_id,
+                child_id=child_id,
+                title=title,
+                automatic_title=automatic_title,
+                at=now,
+                source=source,
+                marked=marked,
             )
         )
 

@@ -1,0 +1,20 @@
+"""What answers in a session: models, and the turns that run on them."""
+
+from __future__ import annotations
+
+from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest
+from aip_hermes.embedded.agent.offline import OfflineModel
+from aip_hermes.embedded.agent.turns import HistoryUnreadable, ReplyNotStored, TurnInProgress, TurnResult, Turns
+
+__all__ = [
+    "HistoryUnreadable",
+    "Model",
+    "ModelFailed",
+    "ModelReply",
+    "ModelRequest",
+    "OfflineModel",
+    "ReplyNotStored",
+    "TurnInProgress",
+    "TurnResult",
+    "Turns",
+]

@@ -1,0 +1,8 @@
+"""The HTTP API of the embedded Hermes."""
+
+from __future__ import annotations
+
+from aip_hermes.embedded.api.app import build_app
+from aip_hermes.embedded.api.endpoint import QUIRKS, chosen_quirks
+
+__all__ = ["QUIRKS", "build_app", "chosen_quirks"]

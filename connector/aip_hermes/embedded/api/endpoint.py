@@ -1,0 +1,49 @@
+"""What the routes of one endpoint share, and the quirks it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from aip_hermes.embedded.agent import Turns
+from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.ports import Clock, NewId
+from aip_hermes.secret import Secret
+
+__all__ = ["FORK_CHILD_RESOLVES", "FORK_NOT_ATOMIC", "QUIRKS", "Endpoint", "chosen_quirks"]
+
+FORK_NOT_ATOMIC: Final = "fork-not-atomic"
+FORK_CHILD_RESOLVES: Final = "fork-child-resolves"
+
+QUIRKS: Final[dict[str, str]] = {
+    FORK_NOT_ATOMIC: "a fork ends its source, inserts the child, copies and sets the title in steps of their own; "
+    "a bad title comes last and leaves a half fork",
+    FORK_CHILD_RESOLVES: "forks carry no mark, and the messages of a source are answered by its newest child",
+}
+"""Behaviours of release 0.19.0 that a client must survive: name → what changes. None is on by default."""
+
+
+def chosen_quirks(names: Iterable[str]) -> frozenset[str]:
+    """Return the quirks by name. Raises ValueError, listing those that exist, for another name."""
+    wanted = frozenset(names)
+    if unknown := sorted(wanted - QUIRKS.keys()):
+        raise ValueError(f"no such quirk: {', '.join(unknown)}; there are: {', '.join(sorted(QUIRKS))}")
+    return wanted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """One endpoint: a borrowed store, the turns on it, its key and its name.
+
+    model_name: what `/v1/models` advertises and rows get as their default label. started_at_ms: Unix time.
+    """
+
+    db: SessionDB
+    turns: Turns
+    key: Secret
+    quirks: frozenset[str]
+    model_name: str
+    clock: Clock
+    new_id: NewId
+    started_at_ms: int

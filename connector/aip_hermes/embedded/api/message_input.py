@@ -1,0 +1,97 @@
+"""The message of a turn: text, or a list of text and image parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aip_hermes.embedded.api.answers import Refusal
+from aip_hermes.embedded.session_db.columns import scrubbed, text_of
+from aip_hermes.hermes_api import MAX_MESSAGE_CHARS, MAX_MESSAGE_PARTS, HermesCode
+
+__all__ = ["TurnInput", "turn_input"]
+
+_TEXT: Final = frozenset({"text", "input_text", "output_text"})
+_IMAGE: Final = frozenset({"image_url", "input_image"})
+_FILE: Final = frozenset({"file", "input_file"})
+_PARAM: Final = "message"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnInput:
+    """content: what the model reads. stored_text: what the user row holds, images as a placeholder."""
+
+    content: str | list[dict[str, Any]]
+    stored_text: str
+    system_message: str | None
+
+
+def turn_input(body: Mapping[str, Any]) -> TurnInput:
+    """Read `message` (else `input`) and `system_message` (else `instructions`) of a turn.
+
+    Refused with 400: no message, a blank one, a part that is neither text nor image, a system message that is no text.
+    Text is cut at 65,536 characters, a list at 1,000 parts, as Hermes does.
+    """
+    content = _content(body.get("message") or body.get("input"))
+    return TurnInput(content=content, stored_text=_stored(content), system_message=_system_message(body))
+
+
+def _content(message: object) -> str | list[dict[str, Any]]:
+    if isinstance(message, str) and message.strip():
+        return _cut(message)
+    if isinstance(message, list):
+        parts = [_part(part) for part in message[:MAX_MESSAGE_PARTS]]
+        if all(part["type"] == "text" for part in parts):
+            text = "\n".join(part["text"] for part in parts)
+            if text.strip():
+                return _cut(text)
+        else:
+            return parts
+    raise Refusal(400, "Missing 'message' field", code=HermesCode.MISSING_MESSAGE)
+
+
+def _part(part: object) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": _cut(part)}
+    if not isinstance(part, Mapping):
+        raise Refusal(400, "A content part is a text or an object", code=HermesCode.INVALID_CONTENT_PART, param=_PARAM)
+    kind = part.get("type")
+    if kind in _TEXT:
+        text = part.get("text")
+        return {"type": "text", "text": _cut(text if isinstance(text, str) else "")}
+    if kind in _IMAGE:
+        return {"type": "image_url", "image_url": {"url": _image_url(part.get("image_url"))}}
+    what = "Files are not supported here" if kind in _FILE else "Only text and image parts are supported"
+    raise Refusal(400, what, code=HermesCode.UNSUPPORTED_CONTENT_TYPE, param=_PARAM)
+
+
+def _image_url(image: object) -> str:
+    url = image.get("url") if isinstance(image, Mapping) else image
+    if not isinstance(url, str) or not url.strip():
+        raise Refusal(400, "An image part needs an image URL", code=HermesCode.INVALID_IMAGE_URL, param=_PARAM)
+    url = scrubbed(url.strip())
+    if url.lower().startswith(("http://", "https://", "data:image/")):
+        return url
+    if url.lower().startswith("data:"):
+        what = "Only image data URLs are supported"
+        raise Refusal(400, what, code=HermesCode.UNSUPPORTED_CONTENT_TYPE, param=_PARAM)
+    what = "An image is an http(s) URL or a data:image/… URL"
+    raise Refusal(400, what, code=HermesCode.INVALID_IMAGE_URL, param=_PARAM)
+
+
+def _system_message(body: Mapping[str, Any]) -> str | None:
+    value = body.get("system_message")
+    if value is None:
+        value = body.get("instructions")
+    if value is not None and not isinstance(value, str):
+        raise Refusal(400, "system_message must be a string", code=HermesCode.INVALID_SYSTEM_MESSAGE)
+    return scrubbed(value) if value and value.strip() else None
+
+
+def _stored(content: str | list[dict[str, Any]]) -> str:
+    return text_of(content)
+
+
+def _cut(text: str) -> str:
+    return scrubbed(text[:MAX_MESSAGE_CHARS])

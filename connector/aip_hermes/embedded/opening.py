@@ -1,0 +1,54 @@
+"""An endpoint over a data folder: lock, store, application; opened and closed in that order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+
+from aip_hermes.database import OwnerLock
+from aip_hermes.embedded.agent import Model, OfflineModel
+from aip_hermes.embedded.api import build_app
+from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.ports import Clock, NewId
+from aip_hermes.secret import Secret
+
+__all__ = ["LOCK_NAME", "STORE_NAME", "open_endpoint"]
+
+STORE_NAME: Final = "hermes.db"
+LOCK_NAME: Final = "hermes.lock"
+
+
+@asynccontextmanager
+async def open_endpoint(
+    folder: Path,
+    *,
+    key: Secret,
+    model: Model | None = None,
+    quirks: Iterable[str] = (),
+    model_name: str = "hermes-agent",
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+) -> AsyncIterator[Starlette]:
+    """Yield the application of an endpoint whose sessions live in `folder`; serve it inside the block.
+
+    model: borrowed; without one the offline model answers. The store closes with the block, so end the server inside it.
+    Raises AlreadyOwned when another process serves the folder, ValueError as build_app, StoreRefused for a foreign file.
+    """
+    with OwnerLock(folder, name=LOCK_NAME):
+        async with SessionDB(folder / STORE_NAME, clock=clock) as db:
+            app = build_app(
+                db=db,
+                model=model or OfflineModel(),
+                key=key,
+                quirks=quirks,
+                model_name=model_name,
+                clock=clock,
+                new_id=new_id,
+            )
+            # Open now: a folder that can't be used stops the start, not the first request.
+            await db.get_session("")
+            yield app
