@@ -153,7 +153,7 @@ class Catalog:
         if head and (named := [key for key in ids if key.rpartition(":")[2] == operation]):
             return named[:_MAX_NEAR]
         family = {key.rpartition(":")[2]: key for key in ids if key.rpartition(":")[0].casefold() == head}
-        return [family[name] for name in get_close_matches(operation[:64], family, n=3, cutoff=0.7)]
+        return [family[name] for name in get_close_matches(operation[:64], family, n=3, cutoff=0.8)]
 
     def manifest(
         self,

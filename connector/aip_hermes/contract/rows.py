@@ -102,6 +102,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
             if key_node.value in seen:
                 line = key_node.start_mark.line + 1
                 raise ContractFileError(f"capabilities.yaml, line {line}: member `{key_node.value}` is written twice")

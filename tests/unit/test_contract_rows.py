@@ -1,0 +1,221 @@
+"""capabilities.yaml: its form, its consistency, and the values it takes over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from aip_hermes.contract import ContractFileError, Operation, Validator, load_operations, operation_schema
+from aip_hermes.contract.publish import contract
+from aip_hermes.contract.rows import CapabilityFile, parse_capability_file
+from aip_hermes.wire import contract_folder
+from tests.support.contract_offers import endpoint_offers
+
+ROWS = list(load_operations().values())
+TEXT = contract_folder().joinpath("capabilities.yaml").read_text(encoding="utf-8")
+
+# name: method and path, title, kind, risk, effects, sensitivity, pii, redact, key, approval
+R, W, D, M, N = "read", "write", "delete", "send_message", "external_network"
+TABLE: dict[str, tuple[object, ...]] = {
+    "health": ("GET /health", "health", "tool", "low", [R, N], "internal", False, False, "optional", False),
+    "health_detailed": (
+        "GET /health/detailed", "detailed health", "tool", "low", [R, N], "internal", False, False, "optional", False,
+    ),
+    "models": ("GET /v1/models", "models", "tool", "low", [R, N], "internal", False, False, "optional", False),
+    "capabilities": (
+        "GET /v1/capabilities", "API capabilities", "tool", "low", [R, N], "internal", False, False, "optional", False,
+    ),
+    "sessions_list": (
+        "GET /api/sessions", "session listing", "tool", "low", [R, N], "confidential", True, True, "optional", False,
+    ),
+    "session_create": (
+        "POST /api/sessions", "session creation", "tool", "medium", [R, W, N], "confidential", True, True, "required",
+        False,
+    ),
+    "session_get": (
+        "GET /api/sessions/{session_id}", "session retrieval", "tool", "low", [R, N], "confidential", True, True,
+        "optional", False,
+    ),
+    "session_patch": (
+        "PATCH /api/sessions/{session_id}", "session update", "tool", "medium", [R, W, N], "confidential", True, True,
+        "required", False,
+    ),
+    "session_delete": (
+        "DELETE /api/sessions/{session_id}", "session deletion", "tool", "high", [R, D, N], "restricted", True, True,
+        "required", True,
+    ),
+    "session_messages": (
+        "GET /api/sessions/{session_id}/messages", "session messages", "tool", "low", [R, N], "confidential", True,
+        True, "optional", False,
+    ),
+    "session_fork": (
+        "POST /api/sessions/{session_id}/fork", "session fork", "tool", "medium", [R, W, N], "confidential", True, True,
+        "required", False,
+    ),
+    "session_chat": (
+        "POST /api/sessions/{session_id}/chat", "session chat", "agent", "medium", [R, W, M, N], "confidential", True,
+        True, "optional", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+def test_the_rows_are_those_of_the_table_in_its_order() -> None:
+    assert list(load_operations()) == list(TABLE)
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_has_the_values_of_the_table(row: Operation) -> None:
+    assert (
+        row.http,
+        row.title,
+        row.kind,
+        row.risk,
+        list(row.effects),
+        row.sensitivity,
+        row.pii,
+        row.redact,
+        row.key,
+        row.approval is not None,
+    ) == TABLE[row.name]
+    assert row.stability == "stable"
+    assert row.auth is (row.name != "health")
+    assert row.http_timeout_s == (900 if row.turn else 30)
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_contract_has_the_common_values(row: Operation) -> None:
+    timeout_ms = 900_000 if row.name == "session_chat" else 60_000
+    published = contract(row, row.timeout_ms).wire()
+    gated = row.name == "session_delete"
+
+    assert published["idempotency"] == {
+        "requirement": row.key,
+        "collision_behavior": "return_original_result",
+        "key_scope": "capability",
+        **({"ttl_ms": 86_400_000} if row.key == "required" else {}),
+    }
+    assert published["execution"] == {
+        "supports_sync": True,
+        "supports_async": False,
+        "supports_streaming": False,
+        "supports_cancel": False,
+        "supports_retry": row.risk == "low",
+        "expected_completion": "sync",
+        "retry_safety": "safe" if row.risk == "low" else "unsafe",
+    }
+    assert published["sla"] == {
+        "expected_latency_ms": 5_000,
+        "timeout_ms": timeout_ms,
+        "async_expected": False,
+        "max_queue_delay_ms": 10_000,
+        "availability_target": "99.9%",
+    }
+    assert published["compensation"] == {"mode": "rollback_not_supported", "requires_approval": gated}
+    assert ("approval" in published) is gated
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+def test_a_delete_is_decided_by_somebody_else() -> None:
+    approval = contract(load_operations()["session_delete"], 60_000).wire()["approval"]
+
+    assert approval.pop("reason").strip()
+    assert approval == {
+        "required": True,
+        "approver_selector": {"type": "tenant_policy"},
+        "ttl_ms": 900_000,
+        "evidence_requirements": ["reason", "input_snapshot", "policy_decision"],
+        "minimum_distinct_principals": 1,
+        "separation_of_duties": {
+            "requester_must_differ": True,
+            "operator_must_differ": False,
+            "allow_self_approval": False,
+        },
+    }
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+def test_a_turn_publishes_the_timeout_of_its_endpoint() -> None:
+    timeouts = {
+        offer.handler.operation.name: contract(offer.handler.operation, offer.timeout_ms).sla
+        for offer in endpoint_offers(turn_timeout_s=120)
+    }
+    assert {name: sla.timeout_ms for name, sla in timeouts.items() if sla} == {
+        name: 120_000 if name == "session_chat" else 60_000 for name in TABLE
+    }
+
+
+@pytest.mark.requirement("contract:rows:consistent")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_does_not_contradict_itself(row: Operation) -> None:
+    published = contract(row, row.timeout_ms)
+
+    assert row.read_only is (published.execution.retry_safety == "safe") is published.execution.supports_retry
+    assert len(set(row.effects)) == len(row.effects) > 0
+    if row.read_only:
+        assert (row.method, row.key, row.serial, row.approval) == ("GET", "optional", "none", None)
+    if row.destructive:
+        assert row.risk in {"high", "critical"}
+        assert row.key == "required"
+        assert row.approval
+        assert row.prepare == "target"
+    if row.approval:
+        assert published.approval is not None
+        assert published.approval.evidence_requirements
+        assert published.approval.separation_of_duties.requester_must_differ
+    if row.pii or row.sensitivity in {"restricted", "regulated"}:
+        assert row.redact
+    assert row.turn is (row.serial == "turn")
+    assert (row.body == "none") is (row.method in {"GET", "DELETE"})
+    assert ("{session_id}" in row.path) is ("session_id" in operation_schema(row.input).get("required", []))
+    assert set(row.query) <= set(operation_schema(row.input)["properties"])
+
+
+@pytest.mark.requirement("contract:rows:schema-agrees")
+def test_the_file_holds_under_its_schema() -> None:
+    schema = json.loads(contract_folder().joinpath("schemas", "capabilities.schema.json").read_text(encoding="utf-8"))
+    checked = Validator(schema)
+
+    assert checked.violations(yaml.safe_load(TEXT)) == []
+    assert set(schema["$defs"]["operation"]["properties"]) == set(Operation.model_fields)
+    assert set(schema["properties"]) == set(CapabilityFile.model_fields)
+    for member in ("connector", "common"):
+        model: Any = CapabilityFile.model_fields[member].annotation
+        assert set(schema["properties"][member]["properties"]) == set(model.model_fields)
+
+    delete_without_approval = yaml.safe_load(TEXT)
+    for row in delete_without_approval["operations"]:
+        row.pop("approval", None)
+    assert checked.violations(delete_without_approval) == ["/operations/8: required: missing `approval`"]
+
+
+@pytest.mark.requirement("contract:rows:unknown-member-stops")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("    auth: false\n", "    auht: false\n", "row `health`, member `auht` is unknown"),
+        ("    title: session fork\n", "", "row `session_fork`, member `title` is missing"),
+        ("    risk: high\n", "    risk: hihg\n", "row `session_delete`, member `risk`: Input should be"),
+        ("  key_scope: capability\n", "  key_scope: action\n", "the file, member `common.key_scope`: Input should be"),
+        ("connector:\n", "conector:\n", "the file, member `connector` is missing"),
+        ("    auth: false\n", "    auth: false\n    auth: true\n", "member `auth` is written twice"),
+        ("  - name: models\n", "  - name: health\n", "row `health` is written twice"),
+        ("operations:\n", "operations: [\n", "capabilities.yaml is no YAML"),
+    ],
+)
+def test_a_wrong_member_stops_the_start_and_is_named(old: str, new: str, said: str) -> None:
+    assert old in TEXT
+    with pytest.raises(ContractFileError) as refused:
+        parse_capability_file(TEXT.replace(old, new, 1))
+    assert said in str(refused.value)
+
+
+@pytest.mark.requirement("contract:rows:unknown-member-stops")
+def test_a_file_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(ContractFileError):
+        parse_capability_file("- health")
