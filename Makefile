@@ -1,0 +1,38 @@
+# Two commands: `make demo` and `make test`. Everything else is for people who change the code.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check lock clean
+
+demo: $(STAMP) ## Walk the session lifecycle between real processes, and say what was verified.
+	$(BIN)/aip-hermes demo $(DEMO)
+
+test: $(STAMP) ## Run the suite.
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
+
+check: $(STAMP) ## What CI checks besides the tests.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: ## Renew requirements.lock (hashes, no addresses) from the ranges in pyproject.toml.
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet pip-tools
+	$(VENV)-lock/bin/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+	  --extra dev --output-file requirements.lock pyproject.toml
+	rm -rf $(VENV)-lock
+
+clean: ## Remove what the other targets made.
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is %d.%d; try: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
+	@echo "Installing into $(VENV) (once, about a minute) ..." >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,136 @@
+"""`aip-hermes`: the operator's command. Bodies import what they run, so that `--help` stays quick."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["main"]
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+PORT = click.IntRange(0, 65535)
+
+_until_stdin_closes = click.option("--until-stdin-closes", is_flag=True, hidden=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="aip-hermes-connector")
+def main() -> None:
+    """Serve Hermes sessions as governed AIP capabilities."""
+
+
+@main.command()
+@click.option("--keep", is_flag=True, help="Keep the folder with the stores and logs.")
+@click.option("--endpoint", metavar="URL", help="Walk against a Hermes that already runs.")
+@click.option("--key-file", type=FILE, help="File (0600) with that Hermes' API key.")
+def demo(keep: bool, endpoint: str | None, key_file: Path | None) -> None:
+    """Walk a session's life between real processes and verify each step.
+
+    Exit 0 only when every verification held.
+    """
+    from aip_hermes.cli.demo.command import run_demo
+
+    if (endpoint is None) != (key_file is None):
+        raise click.UsageError("--endpoint and --key-file belong together")
+    sys.exit(_run(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep)))
+
+
+@main.command()
+@click.option("--data", type=FOLDER, default=Path("aip-hermes-data"), show_default=True, help="Made on first start.")
+@click.option("--port", type=PORT, default=8080, show_default=True, help="Of the AIP server; 0 picks a free one.")
+@click.option("--hermes-port", type=PORT, default=8642, show_default=True, help="Of the Hermes; 0 picks a free one.")
+def up(data: Path, port: int, hermes_port: int) -> None:
+    """Run an embedded Hermes and the AIP server in front of it until Ctrl-C or SIGTERM.
+
+    Prints one JSON line on stdout when both are ready.
+    """
+    from aip_hermes.cli.init import ready_home
+    from aip_hermes.cli.up import run_up
+
+    home = _guarded(lambda: ready_home(data))
+    sys.exit(_run(run_up(home=home, port=port, hermes_port=hermes_port)))
+
+
+@main.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--reviewer-dir", type=FOLDER, help="Where the reviewer's token goes, away from the requester's.")
+def init(folder: Path, reviewer_dir: Path | None) -> None:
+    """Write a commented settings file, two tokens and the approval-authority file into FOLDER."""
+    from aip_hermes.cli.init import run_init
+
+    _guarded(lambda: run_init(folder=folder, reviewer_folder=reviewer_dir))
+
+
+@main.command()
+@click.option("--config", type=FILE, required=True, help="The settings file that `init` wrote.")
+@click.option("--port", type=PORT, help="Instead of the file's; 0 picks a free one.")
+@click.option("--endpoint-url", hidden=True, help="Instead of the file's base_url, where it has one endpoint.")
+@_until_stdin_closes
+def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_closes: bool) -> None:
+    """Run the AIP server against the endpoints of a settings file until Ctrl-C or SIGTERM."""
+    from aip_hermes.cli.serve import run_serve
+
+    _run(run_serve(config=config, port=port, endpoint_url=endpoint_url, until_stdin_closes=until_stdin_closes))
+
+
+@main.command()
+@click.option("--data", type=FOLDER, default=Path("hermes-data"), show_default=True, help="Made on first start.")
+@click.option("--port", type=PORT, default=8642, show_default=True, help="0 picks a free one.")
+@click.option(
+    "--quirk", "quirks", multiple=True, metavar="NAME", help="Behave like a release that people run; repeatable."
+)
+@click.option("--model", default="offline", show_default=True, help="`offline`, or the name of a model at --model-url.")
+@click.option("--model-url", metavar="URL", help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1.")
+@click.option("--model-key-file", type=FILE, help="File (0600) with that endpoint's key.")
+@_until_stdin_closes
+def hermes(
+    data: Path, port: int, quirks: tuple[str, ...], model: str, model_url: str | None, model_key_file: Path | None,
+    until_stdin_closes: bool,
+) -> None:  # fmt: skip
+    """Run the embedded Hermes alone until Ctrl-C or SIGTERM."""
+    from aip_hermes.cli.hermes import run_hermes
+
+    if (model == "offline") != (model_url is None):
+        raise click.UsageError("a model other than `offline` needs --model-url, and --model-url needs --model NAME")
+    _run(
+        run_hermes(
+            folder=data, port=port, quirks=quirks, model=model, model_url=model_url, model_key_file=model_key_file,
+            until_stdin_closes=until_stdin_closes,
+        )
+    )  # fmt: skip
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    return _guarded(lambda: asyncio.run(work))
+
+
+def _guarded(body: Any) -> Any:
+    """Run `body`; what a person can mend becomes one sentence on stderr and exit status 1."""
+    from aip_hermes.cli.children import ChildFailed
+    from aip_hermes.cli.home import HomeRefused
+    from aip_hermes.client import ClientFailure
+    from aip_hermes.database import AlreadyOwned, StoreFailure
+    from aip_hermes.secret import SecretFileError
+    from aip_hermes.settings import SettingsError
+
+    mendable = (ChildFailed, HomeRefused, ClientFailure, AlreadyOwned, StoreFailure, SecretFileError, SettingsError)
+    try:
+        return body()
+    except mendable as error:
+        print(f"aip-hermes: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("aip-hermes: stopped", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`aip-hermes demo`: the whole idea in ten seconds, between real processes."""

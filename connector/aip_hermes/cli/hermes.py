@@ -1,0 +1,62 @@
+"""The embedded Hermes as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aip_hermes.cli.home import make_hermes_home
+from aip_hermes.cli.ready import announce, stop_with_stdin
+from aip_hermes.embedded import Model, open_endpoint
+from aip_hermes.embedded.agent import OpenAIModel
+from aip_hermes.log import configure
+from aip_hermes.secret import read_secret_file
+from aip_hermes.server.listening import listen, serve_asgi, stop_signals
+
+__all__ = ["run_hermes"]
+
+
+async def run_hermes(
+    *,
+    folder: Path,
+    port: int,
+    quirks: tuple[str, ...],
+    model: str,
+    model_url: str | None,
+    model_key_file: Path | None,
+    until_stdin_closes: bool,
+) -> None:
+    """Serve `folder` on loopback until told to stop. The key is made on first start: `folder`/key."""
+    configure()
+    stop = asyncio.Event()
+    key_file = make_hermes_home(folder)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(stop_signals(stop))
+        if until_stdin_closes:
+            await stop_with_stdin(stop)
+        chosen = await _model(stack, model, model_url, model_key_file)
+        application = await stack.enter_async_context(
+            open_endpoint(folder, key=read_secret_file(key_file), model=chosen, quirks=quirks)
+        )
+        listener = stack.enter_context(
+            listen("127.0.0.1", port, advice="choose another with --port (0 picks a free one)")
+        )
+        await stack.enter_async_context(application.router.lifespan_context(application))
+        await serve_asgi(
+            application,
+            listener,
+            stop=stop,
+            on_ready=lambda url: announce({"hermes_url": f"{url}/", "hermes_key_file": str(key_file.absolute())}),
+        )
+
+
+async def _model(stack: AsyncExitStack, name: str, url: str | None, key_file: Path | None) -> Model | None:
+    if url is None:
+        return None
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"--model-url {url} is no http or https address")
+    model = OpenAIModel(base_url=url, model=name, key=None if key_file is None else read_secret_file(key_file))
+    stack.push_async_callback(model.aclose)
+    return model
