@@ -137,6 +137,15 @@ def test_the_schema_and_the_rule_of_new_ids_agree(new: str) -> None:
 
 
 @pytest.mark.requirement("contract:input:new-ids")
+@pytest.mark.parametrize("new", ["20260406_164014_74b2d1", " 20260406_164014_74b2d1 "])
+def test_a_fork_does_not_pass_for_a_continuation(new: str) -> None:
+    assert refusals("session_fork", {"session_id": "s", "id": new}) == ["/id: pattern"]
+    assert refusals("session_fork", {"session_id": "s", "body": {"id": new}}) == ["/body/id: pattern"]
+    assert refusals("session_fork", {"session_id": "s", "body": {"id": new.strip() + "0"}}) == []
+    assert refusals("session_create", {"body": {"id": new}}) == []
+
+
+@pytest.mark.requirement("contract:input:new-ids")
 def test_without_an_id_the_endpoint_makes_one() -> None:
     assert refusals("session_create", {}) == []
     assert refusals("session_create", {"body": {}}) == []

@@ -8,9 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
-from aip_hermes.contract import ContractFileError, Operation, Validator, load_operations, operation_schema
+from aip_hermes.contract import (
+    ContractFileError,
+    Operation,
+    Validator,
+    load_capability_file,
+    load_operations,
+    operation_schema,
+)
 from aip_hermes.contract.publish import contract
 from aip_hermes.contract.rows import CapabilityFile, parse_capability_file
+from aip_hermes.hermes.client import MAX_JSON_BYTES
+from aip_hermes.hermes.connector import CONNECTOR_ID
+from aip_hermes.hermes.request import MAX_BODY_BYTES, MAX_URL_BYTES
+from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.wire import contract_folder
 from tests.support.contract_offers import endpoint_offers
 
@@ -174,6 +185,17 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
     assert (row.body == "none") is (row.method in {"GET", "DELETE"})
     assert ("{session_id}" in row.path) is ("session_id" in operation_schema(row.input).get("required", []))
     assert set(row.query) <= set(operation_schema(row.input)["properties"])
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+def test_the_published_bounds_are_those_that_are_kept() -> None:
+    facts = load_capability_file().connector
+
+    assert facts.id == CONNECTOR_ID
+    assert facts.max_json_response_bytes == MAX_JSON_BYTES
+    assert (facts.max_request_body_bytes, facts.max_request_url_bytes) == (MAX_BODY_BYTES, MAX_URL_BYTES)
+    assert load_capability_file().common.max_queue_delay_ms == RuntimeLimits().queue_delay_ms
+    assert all(str(offer.capability_id).startswith(facts.id_prefix) for offer in endpoint_offers())
 
 
 @pytest.mark.requirement("contract:rows:schema-agrees")

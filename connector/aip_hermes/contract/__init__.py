@@ -4,7 +4,7 @@ from aip_hermes.contract.catalog import Catalog, CatalogPage, InvalidCatalogQuer
 from aip_hermes.contract.manifest import ServerCard
 from aip_hermes.contract.operation import Operation
 from aip_hermes.contract.publish import Published, publish
-from aip_hermes.contract.rows import ContractFileError, load_operations
+from aip_hermes.contract.rows import ContractFileError, load_capability_file, load_operations
 from aip_hermes.contract.schemas import operation_schema
 from aip_hermes.contract.validation import Validator
 
@@ -18,6 +18,7 @@ __all__ = [
     "ServerCard",
     "StaleCatalogCursor",
     "Validator",
+    "load_capability_file",
     "load_operations",
     "operation_schema",
     "publish",

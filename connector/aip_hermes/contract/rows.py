@@ -53,7 +53,6 @@ class ConnectorFacts(_Values):
     family: str
     id_prefix: str
     principal: str
-    session_id_header: str
     session_key_header: str
     max_json_response_bytes: _Bytes
     max_request_body_bytes: _Bytes
