@@ -1,0 +1,280 @@
+"""One attempt at a claimed action: lock, prepare, intent, send, confirm, settle.
+
+Only `send` may change anything at the provider, and it is entered once. Whatever happens before the intent is certain;
+what happens after it is uncertain unless the handler proves otherwise. Source: design §3, D1, D4, D13, D22.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from aip_hermes.contract.handler import Answer, Call, FailureKind, Prepared
+from aip_hermes.database import Connection, Database, StoreFailure, StoreUnavailable
+from aip_hermes.errors import ActionFailed
+from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.runtime.failures import HandlerBroken, Interrupted, OutputInvalid, TimeoutExceeded
+from aip_hermes.runtime.fence import Claimed, Verdict, claim
+from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.serial import Busy, Held, SerialLocks
+from aip_hermes.runtime.settlement import Ending, settle
+from aip_hermes.runtime.store import QUERIES, to_json
+from aip_hermes.runtime.submission import Submission
+from aip_hermes.runtime.waiting import Finished, Overrun, within
+
+__all__ = ["Executor", "connector_failure"]
+
+log = structlog.get_logger(__name__)
+
+Outcome = Answer | ActionFailed
+
+
+@dataclass(slots=True)
+class _Progress:
+    held: Held | None = None
+    intent: bool = False
+
+
+class Executor:
+    """Runs attempts. Stateless but for those who wait for an end (`finished`) and settlements still on their way."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        locks: SerialLocks,
+        finished: Finished,
+        clock: Clock,
+        new_id: NewId,
+        faults: Faults,
+        limits: RuntimeLimits,
+    ) -> None:
+        self._database = database
+        self._locks = locks
+        self._finished = finished
+        self._clock = clock
+        self._new_id = new_id
+        self._faults = faults
+        self._limits = limits
+        self._settling: set[asyncio.Task[Mapping[str, Any]]] = set()
+
+    async def run(self, submission: Submission, *, ready: Prepared | ActionFailed | None = None) -> Mapping[str, Any]:
+        """Run a claimed attempt to its settlement and return what is kept of the result.
+
+        ready: what `prepare` gave before a claim that carries the intent, or how it refused.
+        Raises: StoreUnavailable when the result could not be stored in time; the attempt is then settled later.
+        """
+        progress = _Progress(intent=isinstance(ready, Prepared))
+        try:
+            outcome = await self._attempt(submission, ready, progress)
+        except BaseException:
+            if progress.held is not None:
+                self._locks.free(progress.held.key)
+            raise
+        settling = asyncio.create_task(self._settle(submission, outcome, progress.held))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settled)
+        try:
+            return await within(self._limits.settle_wait_ms / 1000, asyncio.shield(settling), clock=self._clock)
+        except Overrun:
+            raise StoreUnavailable(
+                "the result could not be stored yet; query the action before sending again"
+            ) from None
+
+    async def read(self, submission: Submission) -> Mapping[str, Any] | Verdict:
+        """Run a safe read and store its end in one transaction.
+
+        Returns: what is kept, or the verdict of an equal read that settled first.
+        """
+        outcome = await self._attempt(submission, None, _Progress())
+
+        def once(connection: Connection) -> Mapping[str, Any] | Verdict:
+            verdict = claim(connection, submission, now=self._clock.now_ms(), intent_at=None, facts=None)
+            if not isinstance(verdict, Claimed):
+                return verdict
+            return self._settle_in(connection, submission.with_changes(attempt=verdict.attempt), outcome)
+
+        stored = await self._database.write(once)
+        await self._faults.reach("settled")
+        return stored
+
+    async def aclose(self) -> None:
+        """Give up on settlements that the store refuses; the next start finds their actions."""
+        for task in list(self._settling):
+            task.cancel()
+        await asyncio.gather(*self._settling, return_exceptions=True)
+
+    async def _attempt(
+        self, submission: Submission, ready: Prepared | ActionFailed | None, progress: _Progress
+    ) -> Outcome:
+        if isinstance(ready, ActionFailed):
+            return ready
+        try:
+            return await self._steps(submission, ready, progress)
+        except ActionFailed as failure:
+            return failure
+        except Busy as busy:
+            return connector_failure(
+                submission, "session_busy", busy.message, details=busy.details, retry_after_ms=busy.retry_after_ms
+            )
+        except StoreFailure:
+            return Interrupted("the store could not record the step before sending; nothing was sent")
+        except Exception as exc:
+            log.exception("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__)
+            uncertain = progress.intent and not submission.read_only
+            return HandlerBroken("the connector failed in a way it does not declare", uncertain=uncertain)
+
+    async def _steps(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Outcome:
+        call = submission.call()
+        serial = submission.handler.serial_key(call)
+        if serial is not None:
+            progress.held = await self._locks.acquire(serial, call, tenant=submission.tenant)
+            await self._faults.reach("locked")
+        call = submission.call(
+            deadline_ms=self._clock.now_ms() + submission.timeout_ms,
+            previous_uncertain=progress.held.previous_uncertain if progress.held else None,
+        )
+        prepared = ready if ready is not None else await self._prepare(submission, call)
+        await self._faults.reach("prepared")
+        if not submission.read_only and not progress.intent:
+            await self._record_intent(submission, prepared)
+            progress.intent = True
+            await self._faults.reach("intent")
+        outcome = await self._send(submission, call, prepared)
+        await self._faults.reach("sent")
+        outcome = await self._confirm(submission, call, prepared, outcome)
+        await self._faults.reach("confirmed")
+        return _checked_output(submission, outcome)
+
+    async def _prepare(self, submission: Submission, call: Call) -> Prepared:
+        described = submission.resumed.snapshot if submission.resumed else None
+        try:
+            return await within(self._seconds(call), submission.handler.prepare(call, described), clock=self._clock)
+        except Overrun:
+            raise _overrun(submission, uncertain=False) from None
+
+    async def _record_intent(self, submission: Submission, prepared: Prepared) -> None:
+        params = {
+            "tenant": submission.tenant,
+            "action_id": submission.action.id,
+            "attempt": submission.attempt,
+            "now": self._clock.now_ms(),
+            "facts": to_json(prepared.facts),
+        }
+        recorded = await self._database.write(lambda connection: connection.execute(QUERIES["record_intent"], params))
+        if not recorded:
+            raise Interrupted("the claim was lost before anything was sent")
+
+    async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
+        try:
+            return await within(self._seconds(call), submission.handler.send(call, prepared), clock=self._clock)
+        except ActionFailed as failure:
+            return failure
+        except Overrun:
+            return _overrun(submission, uncertain=not submission.read_only)
+
+    async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
+        seconds = (self._limits.confirm_ms + self._limits.overrun_ms) / 1000
+        try:
+            confirmed = await within(seconds, submission.handler.confirm(call, prepared, outcome), clock=self._clock)
+        except (Overrun, ActionFailed):
+            return outcome
+        except Exception as exc:
+            log.exception("action.confirm_broken", action_id=submission.action.id, error_type=type(exc).__name__)
+            return outcome
+        # Evidence may be added; an outcome may not change sides.
+        return confirmed if isinstance(confirmed, Answer) == isinstance(outcome, Answer) else outcome
+
+    async def _settle(self, submission: Submission, outcome: Outcome, held: Held | None) -> Mapping[str, Any]:
+        delay_s = 0.1
+        try:
+            while True:
+                try:
+                    stored = await self._database.write(
+                        lambda connection: self._settle_in(connection, submission, outcome)
+                    )
+                    break
+                except StoreUnavailable as exc:
+                    if exc.kind == "closed":
+                        raise
+                    log.warning("action.settle_failed", action_id=submission.action.id, kind=exc.kind)
+                    await self._clock.sleep(delay_s)
+                    delay_s = min(delay_s * 2, 5.0)
+        finally:
+            if held is not None:
+                self._locks.free(held.key)
+        await self._faults.reach("settled")
+        self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+        return stored
+
+    def _settle_in(self, connection: Connection, submission: Submission, outcome: Outcome) -> Mapping[str, Any]:
+        resumed = submission.resumed
+        return settle(
+            connection,
+            tenant=submission.tenant,
+            action_id=submission.action.id,
+            attempt=submission.attempt,
+            ending=Ending(
+                outcome=outcome,
+                approval_id=resumed.approval_id if resumed else None,
+                approval_status="approved" if resumed else None,
+            ),
+            now=self._clock.now_ms(),
+            new_id=self._new_id,
+        )
+
+    def _settled(self, task: asyncio.Task[Mapping[str, Any]]) -> None:
+        self._settling.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen by whoever waits; nobody may be waiting any more
+
+    def _seconds(self, call: Call) -> float:
+        assert call.deadline_ms is not None  # noqa: S101 - set when the lock was taken
+        return max(call.deadline_ms - self._clock.now_ms(), 1) / 1000 + self._limits.overrun_ms / 1000
+
+
+def connector_failure(
+    submission: Submission,
+    kind: FailureKind,
+    message: str,
+    *,
+    details: Mapping[str, Any],
+    uncertain: bool = False,
+    retry_after_ms: int | None = None,
+) -> ActionFailed:
+    """Return an error in the namespace of the action's connector."""
+    assert submission.connector is not None  # noqa: S101 - the capability check comes first
+    failure = submission.connector.failure(kind, message, details=details, uncertain=uncertain)
+    if failure.retry_after_ms is None:
+        failure.retry_after_ms = retry_after_ms
+    return failure
+
+
+def _overrun(submission: Submission, *, uncertain: bool) -> TimeoutExceeded:
+    return TimeoutExceeded(
+        "the connector did not answer within the action's timeout",
+        details={
+            "action_id": submission.action.id,
+            "capability_id": submission.action.capability_id,
+            "timeout_ms": submission.timeout_ms,
+        },
+        retryable=not uncertain,
+        uncertain=uncertain,
+    )
+
+
+def _checked_output(submission: Submission, outcome: Outcome) -> Outcome:
+    if isinstance(outcome, ActionFailed) or submission.published is None:
+        return outcome
+    violations = submission.published.output_violations(outcome.output)
+    if not violations:
+        return outcome
+    return OutputInvalid(
+        "the provider's answer does not match the capability's output schema",
+        details={"capability_id": submission.action.capability_id, "violations": violations},
+        uncertain=not submission.read_only,
+    )

@@ -1,0 +1,329 @@
+"""The ordered checks that an action passes before it may run, and the ways it can be answered on the way.
+
+The order is the list in `Pipeline.__init__`. A check raises: RequestRefused becomes an error envelope, ActionFailed a
+failed result; neither stores anything. A check that returns a result ends the pipeline with it.
+Source: runtime behaviour §2; design §3, D3, D5, D8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import structlog
+
+from aip_hermes import wire
+from aip_hermes.contract import Catalog
+from aip_hermes.contract.handler import Connector, Description, Prepared
+from aip_hermes.database import Connection, Database
+from aip_hermes.errors import ActionFailed
+from aip_hermes.ids import ActionId, CapabilityId, IdentityError
+from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.runtime import approvals, policy
+from aip_hermes.runtime.answers import answer, failed
+from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.execution import Executor
+from aip_hermes.runtime.failures import (
+    ApprovalUnverified,
+    CapabilityUnknown,
+    CapabilityWithdrawn,
+    HandlerBroken,
+    InputInvalid,
+    MemberRefused,
+    ModeUnsupported,
+    TransactionUnsupported,
+)
+from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim, fence_of, in_progress, look
+from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.store import from_json, to_json
+from aip_hermes.runtime.submission import Submission
+from aip_hermes.runtime.waiting import Finished, Overrun, within
+
+__all__ = ["Pipeline"]
+
+log = structlog.get_logger(__name__)
+
+MODES: Final = frozenset({"sync"})
+"""Modes that this runtime runs, whatever a capability supports."""
+
+_Passed = Submission | wire.ActionResult
+_Check = Callable[[Submission], Awaitable[_Passed]]
+
+
+class Pipeline:
+    """Takes an action from its verified caller to its answer."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        catalog: Catalog,
+        connectors: Mapping[str, Connector],
+        executor: Executor,
+        finished: Finished,
+        clock: Clock,
+        new_id: NewId,
+        faults: Faults,
+        limits: RuntimeLimits,
+    ) -> None:
+        """connectors: capability id → the connector that offers it."""
+        self._database = database
+        self._catalog = catalog
+        self._connectors = connectors
+        self._executor = executor
+        self._finished = finished
+        self._clock = clock
+        self._new_id = new_id
+        self._faults = faults
+        self._limits = limits
+        self._checks: tuple[_Check, ...] = (
+            self._identities,
+            self._members_we_act_on,
+            self._duplicate_action_id,
+            self._capability,
+            self._input_schema,
+            self._key,
+            self._mode,
+            self._handler_check,
+            self._policy,
+            self._fence,
+        )
+
+    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
+        """Return the action's result.
+
+        Raises: RequestRefused for a request that never became an action.
+        """
+        try:
+            submission = Submission.of(action, caller, context)
+            for check in self._checks:
+                passed = await check(submission)
+                if isinstance(passed, wire.ActionResult):
+                    return passed
+                submission = passed
+            return await self._execute(submission)
+        except ActionFailed as failure:
+            return failed(action.id, failure)
+
+    async def resume(self, submission: Submission) -> Mapping[str, Any]:
+        """Run an approved action through the same path; return what is kept of its result."""
+        ready: ActionFailed | None = None
+        try:
+            for check in (self._capability, self._input_schema, self._key, self._handler_check, self._policy):
+                passed = await check(submission)
+                assert isinstance(passed, Submission)  # noqa: S101 - these five never answer
+                submission = passed
+        except CapabilityUnknown:
+            ready = CapabilityWithdrawn("the capability was withdrawn after the approval; nothing was sent")
+        except ActionFailed as failure:
+            ready = failure
+        return await self._executor.run(submission, ready=ready)
+
+    # The checks, in order.
+
+    async def _identities(self, submission: Submission) -> _Passed:
+        """Ids that the store can hold and a record can name."""
+        try:
+            for kind, value in ((ActionId, submission.action.id), (CapabilityId, submission.action.capability_id)):
+                kind(value).encode()
+        except (IdentityError, UnicodeEncodeError) as exc:
+            problem = str(exc) if isinstance(exc, IdentityError) else "an identifier is not valid Unicode"
+            raise MemberRefused(problem, details={"member": "id"}) from exc
+        return submission
+
+    async def _members_we_act_on(self, submission: Submission) -> _Passed:
+        """Nothing is accepted and then ignored (design D8)."""
+        action = submission.action
+        for member in ("callback", "federation"):
+            if getattr(action, member) is not None:
+                raise MemberRefused(f"`{member}` is not supported by this runtime", details={"member": member})
+        if action.transaction is not None and action.transaction.mode != "execute":
+            raise TransactionUnsupported(
+                f"transaction mode `{action.transaction.mode}` is not supported; only `execute` is",
+                details={"mode": action.transaction.mode},
+            )
+        if action.approval is not None:
+            raise ApprovalUnverified(
+                "an approval is attached by the runtime after a decision, never by the caller",
+                details={"approval_id": action.approval.approval_id},
+            )
+        return submission
+
+    async def _duplicate_action_id(self, submission: Submission) -> _Passed:
+        """The stored result of the same submission (design D3)."""
+        return await self._answered(submission) or submission
+
+    async def _capability(self, submission: Submission) -> _Passed:
+        capability_id = submission.action.capability_id
+        tenant_id = submission.actor.tenant_id
+        published = self._catalog.find(CapabilityId(capability_id), tenant_id)
+        if published is None:
+            near = self._catalog.near_misses(capability_id, tenant_id)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise CapabilityUnknown(
+                f"there is no capability {capability_id}{hint}",
+                details={"capability_id": capability_id, **({"did_you_mean": near} if near else {})},
+            )
+        policy.check_invocation(capability_id, submission.invoke)
+        return submission.with_changes(published=published, connector=self._connectors[capability_id])
+
+    async def _input_schema(self, submission: Submission) -> _Passed:
+        assert submission.published is not None  # noqa: S101 - the capability check comes first
+        violations = submission.published.input_violations(submission.action.input)
+        if violations or not isinstance(submission.action.input, Mapping):
+            raise InputInvalid(
+                "the input does not match the capability's schema",
+                details={
+                    "capability_id": submission.action.capability_id,
+                    "violations": violations or ["(root): is not an object"],
+                },
+            )
+        return submission
+
+    async def _key(self, submission: Submission) -> _Passed:
+        return submission.with_changes(fence=fence_of(submission))
+
+    async def _mode(self, submission: Submission) -> _Passed:
+        mode = submission.action.mode or "sync"
+        if mode not in submission.handler.operation.modes or mode not in MODES:
+            raise ModeUnsupported(
+                f"mode `{mode}` is not supported",
+                details={"capability_id": submission.action.capability_id, "mode": mode},
+            )
+        return submission
+
+    async def _handler_check(self, submission: Submission) -> _Passed:
+        try:
+            submission.handler.check(submission.call())
+        except ActionFailed:
+            raise
+        except Exception as exc:
+            raise self._broken(submission, exc) from exc
+        return submission
+
+    async def _policy(self, submission: Submission) -> _Passed:
+        policy.check_kind(submission.principal)
+        policy.check_delegation(submission.action.delegation_chain, submission.principal)
+        return submission
+
+    async def _fence(self, submission: Submission) -> _Passed:
+        """The stored result of the same key; the claim asks again, atomically."""
+        if submission.fence is None:
+            return submission
+        return await self._answered(submission) or submission
+
+    # Running, waiting, parking.
+
+    async def _execute(self, submission: Submission) -> wire.ActionResult:
+        if submission.read_only:
+            stored = await self._executor.read(submission)
+            if isinstance(stored, Claimed | Bound | Running):
+                return await self._from_verdict(submission, stored)
+            return answer(submission.action.id, stored)
+        ready = await self._ready_before_claim(submission)
+        intent = isinstance(ready, Prepared)
+        facts = to_json(ready.facts) if isinstance(ready, Prepared) else None
+
+        def take(connection: Connection) -> Verdict:
+            now = self._clock.now_ms()
+            return claim(connection, submission, now=now, intent_at=now if intent else None, facts=facts)
+
+        verdict = await self._database.write(take)
+        if not isinstance(verdict, Claimed):
+            return await self._from_verdict(submission, verdict)
+        await self._faults.reach("claimed")
+        submission = submission.with_changes(attempt=verdict.attempt)
+        if submission.approval_policy is not None:
+            return await self._ask(submission, submission.approval_policy)
+        return answer(submission.action.id, await self._executor.run(submission, ready=ready))
+
+    async def _ready_before_claim(self, submission: Submission) -> Prepared | ActionFailed | None:
+        """Prepare what reads nothing and waits for nobody, so that claim and intent are one commit."""
+        if submission.approval_policy is not None or submission.offer.reads_first:
+            return None
+        call = submission.call(deadline_ms=self._clock.now_ms() + submission.timeout_ms)
+        try:
+            if submission.handler.serial_key(call) is not None:
+                return None
+            return await submission.handler.prepare(call, None)
+        except ActionFailed as failure:
+            return failure
+        except Exception as exc:
+            return self._broken(submission, exc)
+
+    async def _ask(self, submission: Submission, asked: wire.ApprovalPolicy) -> wire.ActionResult:
+        """Read what the decision will be about, then park. Unreadable: no approval, a certain failure (design D25)."""
+        try:
+            description = await self._describe(submission)
+        except ActionFailed as failure:
+            return answer(submission.action.id, await self._executor.run(submission, ready=failure))
+        now = self._clock.now_ms()
+        approval_id = self._new_id("appr_")
+        request = approvals.make_request(submission, asked, description, approval_id=approval_id, now=now)
+        stored = await self._database.write(
+            lambda connection: approvals.park(connection, submission, request, description, now=now)
+        )
+        await self._faults.reach("approval_parked")
+        self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+        return answer(submission.action.id, stored)
+
+    async def _describe(self, submission: Submission) -> Description | None:
+        seconds = (submission.timeout_ms + self._limits.overrun_ms) / 1000
+        try:
+            return await within(seconds, submission.handler.describe(submission.call()), clock=self._clock)
+        except ActionFailed:
+            raise
+        except Overrun:
+            raise HandlerBroken("the target could not be read in time; no approval was asked", retryable=True) from None
+        except Exception as exc:
+            raise self._broken(submission, exc) from exc
+
+    def _broken(self, submission: Submission, exc: Exception) -> HandlerBroken:
+        log.error("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__, exc_info=exc)
+        return HandlerBroken("the connector failed in a way it does not declare; nothing was sent")
+
+    async def _answered(self, submission: Submission) -> wire.ActionResult | None:
+        verdict = await self._database.read(lambda connection: look(connection, submission, now=self._clock.now_ms()))
+        return None if verdict is None else await self._from_verdict(submission, verdict)
+
+    async def _from_verdict(self, submission: Submission, verdict: Verdict) -> wire.ActionResult:
+        """Answer from the store, or wait for the one who runs."""
+        if isinstance(verdict, Running):
+            return await self._wait_for(submission, verdict)
+        assert isinstance(verdict, Bound)  # noqa: S101 - a claim is no answer
+        if verdict.action["state"] == "pending_approval":
+            verdict = await self._expire(submission, verdict)
+        return verdict.result()
+
+    async def _wait_for(self, submission: Submission, running: Running) -> wire.ActionResult:
+        """Wait for an equal submission that runs; its answer is ours, whatever it is."""
+        address = {"tenant": submission.tenant, "action_id": running.owner}
+        end = self._finished.register(**address)
+
+        def look_again(connection: Connection) -> tuple[Verdict | None, Mapping[str, Any]]:
+            verdict = look(connection, submission, now=self._clock.now_ms())
+            return verdict, approvals.action_of(connection, submission.tenant, running.owner)
+
+        try:
+            again, row = await self._database.read(look_again)
+            if isinstance(again, Running) and again.owner == running.owner:
+                stored = await within(self._limits.key_wait_ms / 1000, end, clock=self._clock)
+                return running.bound.result(stored)
+            return running.bound.result(from_json(row["result"]))
+        except Overrun:
+            raise in_progress(running, submission, now=self._clock.now_ms()) from None
+        finally:
+            self._finished.forget(end, **address)
+
+    async def _expire(self, submission: Submission, bound: Bound) -> Bound:
+        """A pending approval whose time is up ends before it is shown."""
+        now = self._clock.now_ms()
+        tenant, approval_id = submission.tenant, bound.action["approval_id"]
+
+        def end(connection: Connection) -> Mapping[str, Any]:
+            row = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
+            if row is not None and approvals.overdue(row, now=now):
+                approvals.expire(connection, row, now=now, new_id=self._new_id)
+            return approvals.action_of(connection, tenant, bound.action["action_id"])
+
+        return Bound(action=await self._database.write(end), key=bound.key, input_differs=bound.input_differs)

@@ -1,0 +1,269 @@
+"""Reading: where an action stands, its result, approvals with what a reviewer may see.
+
+Another tenant's record looks like none at all; within the tenant, scopes and roles decide.
+Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; design D8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aip_hermes import wire
+from aip_hermes.database import Connection, Database
+from aip_hermes.ids import ActionId, ApprovalId, TenantId
+from aip_hermes.ports import Clock, NewId
+from aip_hermes.runtime import approvals
+from aip_hermes.runtime.answers import answer
+from aip_hermes.runtime.authority import Authorities
+from aip_hermes.runtime.caller import Caller
+from aip_hermes.runtime.failures import (
+    ActionNotFound,
+    ApprovalNotFound,
+    InvalidCursor,
+    NotAuthorized,
+    ResultNotReady,
+    TenantMismatch,
+)
+from aip_hermes.runtime.store import QUERIES, from_json
+
+__all__ = ["Views"]
+
+DEFAULT_PAGE: Final = 100
+MAX_PAGE: Final = 1000
+_SLICE: Final = 200
+_CURSOR = re.compile(r"offset:(\d{1,15})", re.ASCII)
+_LINKS: Final = ("cancel", "chunks", "events", "result")
+
+_Row = Mapping[str, Any]
+
+
+class Views:
+    """Answers queries from the store."""
+
+    def __init__(self, *, database: Database, authorities: Authorities, clock: Clock, new_id: NewId) -> None:
+        self._database = database
+        self._authorities = authorities
+        self._clock = clock
+        self._new_id = new_id
+
+    async def status(self, action_id: ActionId, caller: Caller, *, include_result: bool) -> wire.ActionStatus:
+        """Return where the action stands; `unknown` for one that this tenant does not have."""
+        _need(caller, "action:read")
+        row = await self._action(action_id, caller)
+        if row is None:
+            return self._unknown(action_id)
+        return _status(row, include_result=include_result)
+
+    async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult:
+        """Return the terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
+        _need(caller, "action:read")
+        row = await self._action(action_id, caller)
+        if row is None:
+            raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
+        if row["settled_at"] is None:
+            raise ResultNotReady(
+                f"action {action_id} has no result yet", details={"action_id": action_id, "state": row["state"]}
+            )
+        return answer(row["action_id"], from_json(row["result"]))
+
+    async def approvals(
+        self,
+        caller: Caller,
+        *,
+        status: str | None,
+        approver: str | None,
+        requester: str | None,
+        tenant_id: TenantId | None,
+        cursor: str | None,
+        limit: int | None,
+        include_action_status: bool,
+    ) -> wire.ApprovalList:
+        """Return a page of the approvals that the caller may see, oldest first."""
+        _need(caller, "approval:read")
+        if tenant_id is not None and tenant_id != caller.tenant_id:
+            raise TenantMismatch("tenant_id is not the caller's tenant", details={"tenant_id": tenant_id})
+        start, size = _offset(cursor), min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
+        await self._expire_overdue()
+
+        def page(connection: Connection) -> tuple[list[_Row], int | None]:
+            found: list[_Row] = []
+            offset = start
+            while rows := self._slice(connection, caller, status=status, requester=requester, offset=offset):
+                for row in rows:
+                    if _decided_by(row, approver) and self._sees(caller, row):
+                        if len(found) == size:
+                            return found, offset
+                        found.append(row)
+                    offset += 1
+            return found, None
+
+        rows, rest = await self._database.read(page)
+        views = [await self._view(row, include_action_status=include_action_status) for row in rows]
+        return wire.ApprovalList(approvals=views, cursor=None if rest is None else f"offset:{rest}")
+
+    async def approval(
+        self, approval_id: ApprovalId, caller: Caller, *, include_action_status: bool, include_evidence_payload: bool
+    ) -> wire.ApprovalRecordView:
+        """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
+        _need(caller, "approval:read")
+        if include_evidence_payload:
+            _need(caller, "approval:export")
+            _need(caller, "approval:sensitive")
+        await self._expire_overdue()
+        tenant = caller.tenant_id or ""
+        row = await self._database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
+        if row is None:
+            raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
+        if not self._sees(caller, row):
+            raise _refused("approval", "Read", "this approval is neither yours nor yours to decide")
+        return await self._view(
+            row, include_action_status=include_action_status, include_payload=include_evidence_payload
+        )
+
+    async def _action(self, action_id: ActionId, caller: Caller) -> _Row | None:
+        await self._expire_overdue()
+        params = {"tenant": caller.tenant_id or "", "action_id": action_id}
+        rows = await self._database.read(lambda connection: connection.execute(QUERIES["fetch_action"], params))
+        if not rows:
+            return None
+        owner = from_json(rows[0]["principal"])
+        mine = (owner["id"], owner["kind"]) == (caller.principal.id, caller.principal.kind)
+        if not (mine or caller.may_read_others("action")):
+            raise _refused("action", "Read", "the action belongs to another principal")
+        return rows[0]
+
+    async def _expire_overdue(self) -> None:
+        now = self._clock.now_ms()
+        overdue = await self._database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
+        if overdue:
+            await self._database.write(
+                lambda c: [approvals.expire(c, row, now=now, new_id=self._new_id) for row in overdue]
+            )
+
+    def _slice(
+        self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int
+    ) -> list[dict[str, Any]]:
+        return connection.execute(
+            QUERIES["list_approvals"],
+            {
+                "tenant": caller.tenant_id or "",
+                "status": status,
+                "requester": requester,
+                "limit": _SLICE,
+                "offset": offset,
+            },
+        )
+
+    def _sees(self, caller: Caller, row: _Row) -> bool:
+        """Requester, subject, named approver, past decider, matching authority, or a scope over others' records."""
+        me = caller.principal.id
+        if caller.may_read_others("approval") or me in (row["requester_id"], row["subject_id"], row["decided_by"]):
+            return True
+        request = wire.ApprovalRequest.model_validate(from_json(row["request"]))
+        selector = request.approver_selector
+        if isinstance(selector, wire.PrincipalSelector) and selector.id == me:
+            return True
+        authority = self._authorities.resolve(me, now_ms=self._clock.now_ms())
+        return authority is not None and authority.fits(selector, tenant=row["tenant"])
+
+    async def _view(
+        self, row: _Row, *, include_action_status: bool, include_payload: bool = False
+    ) -> wire.ApprovalRecordView:
+        action: _Row | None = None
+        if include_action_status or include_payload:
+            action = await self._database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
+        members: dict[str, Any] = {
+            "request": from_json(row["request"]),
+            "status": row["status"],
+            "created_at": wire.rfc3339(row["created_at"]),
+            "updated_at": wire.rfc3339(row["updated_at"]),
+        }
+        if row["decision"] is not None:
+            members["decision"] = from_json(row["decision"])
+        if action is not None and include_action_status:
+            members["action_status"] = _status(action, include_result=False).wire()
+        if action is not None and include_payload and action["parked"] is not None:
+            members["evidence_payload"] = _payload(row, from_json(action["parked"])["action"], members["request"])
+        return wire.ApprovalRecordView.model_validate(members)
+
+    def _unknown(self, action_id: str) -> wire.ActionStatus:
+        now = wire.rfc3339(self._clock.now_ms())
+        return wire.ActionStatus(action_id=action_id, state="unknown", updated_at=now, links=_links(action_id))
+
+
+def _status(row: _Row, *, include_result: bool) -> wire.ActionStatus:
+    stored = from_json(row["result"])
+    settled = row["settled_at"] is not None
+    members: dict[str, Any] = {
+        "action_id": row["action_id"],
+        "capability_id": row["capability_id"],
+        "session_id": row["session_id"],
+        "correlation_id": row["correlation_id"],
+        "state": row["state"],
+        "queued_state": _queued_state(row, stored),
+        "result_status": stored["status"] if settled else None,
+        "approval_id": row["approval_id"],
+        "started_at": None if row["state"] == "pending_approval" else wire.rfc3339(row["claimed_at"]),
+        "updated_at": wire.rfc3339(row["updated_at"]),
+        "completed_at": wire.rfc3339(row["settled_at"]) if settled else None,
+        "result": answer(row["action_id"], stored).wire() if settled and include_result else None,
+        "links": _links(row["action_id"]),
+    }
+    return wire.ActionStatus.model_validate({name: value for name, value in members.items() if value is not None})
+
+
+def _queued_state(row: _Row, stored: Mapping[str, Any] | None) -> str | None:
+    """The queue's view exists for actions that an approval blocked."""
+    if row["approval_id"] is None:
+        return None
+    if row["state"] == "pending_approval":
+        return "requires_human"
+    expired = stored is not None and stored.get("error", {}).get("code") == "policy.approval_expired"
+    return "expired" if expired else str(row["state"])
+
+
+def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    payload = {
+        "action_id": action["id"],
+        "capability_id": action["capability_id"],
+        "input_hash": row["input_hash"],
+        "input": action["input"],
+    }
+    if "transaction" in action:
+        payload["transaction"] = action["transaction"]
+    if "identity" in request:
+        payload["identity"] = request["identity"]
+    return payload
+
+
+def _links(action_id: str) -> dict[str, str]:
+    base = f"/aip/v1/actions/{action_id}"
+    return {"self": base, **{name: f"{base}/{name}" for name in _LINKS}}
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidCursor("a list cursor has the form `offset:<n>`", details={"expected": "offset:<n>"})
+    return int(match[1])
+
+
+def _decided_by(row: _Row, approver: str | None) -> bool:
+    if approver is None or row["decided_by"] == approver:
+        return True
+    selector = from_json(row["request"])["approver_selector"]
+    return bool(selector["type"] == "principal" and selector["id"] == approver)
+
+
+def _need(caller: Caller, scope: str) -> None:
+    if not caller.may(scope):
+        kind, operation = scope.split(":")
+        raise _refused(kind, operation.capitalize(), f"this needs the scope {scope}")
+
+
+def _refused(kind: str, operation: str, message: str) -> NotAuthorized:
+    return NotAuthorized(message, details={"object": kind, "operation": operation})

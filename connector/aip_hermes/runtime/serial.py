@@ -1,0 +1,180 @@
+"""One at a time per session: turns, forks and deletes (design D13).
+
+In this process calls wait in line, first come first served; the row in the store says who holds the session, and keeps
+a session closed to exclusive use after a turn that ended uncertain, across restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aip_hermes import wire
+from aip_hermes.contract.handler import Call, SerialKey
+from aip_hermes.database import Connection, Database
+from aip_hermes.ids import ActionId
+from aip_hermes.ports import Clock
+from aip_hermes.runtime.store import QUERIES
+from aip_hermes.runtime.waiting import Overrun, within
+
+__all__ = ["Busy", "Held", "SerialLocks", "release_lock"]
+
+
+class Busy(Exception):
+    """The lock was not had. details: JSON for the connector's error. retry_after_ms: when a new try may succeed."""
+
+    def __init__(self, message: str, *, details: Mapping[str, Any], retry_after_ms: int | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details)
+        self.retry_after_ms = retry_after_ms
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A lock in hand. previous_uncertain: the turn of this session that may still be running at the provider."""
+
+    key: SerialKey
+    previous_uncertain: ActionId | None
+
+
+@dataclass(slots=True)
+class _Line:
+    holder: Call | None = None
+    waiting: deque[tuple[asyncio.Future[None], Call]] = field(default_factory=deque)
+
+
+class SerialLocks:
+    """The lines of all sessions. wait_ms: how long a call waits at most (the published queue delay)."""
+
+    def __init__(self, *, database: Database, clock: Clock, wait_ms: int) -> None:
+        self._database = database
+        self._clock = clock
+        self._wait_ms = wait_ms
+        self._lines: dict[str, _Line] = {}
+
+    async def acquire(self, key: SerialKey, call: Call, *, tenant: str) -> Held:
+        """Wait for the session.
+
+        Raises: Busy after `wait_ms`; at once for a call made on behalf of the holder (it would wait for itself) and for
+        exclusive use of a session that stays closed longer than the call may wait.
+        """
+        started = self._clock.monotonic()
+        await self._stand_in_line(key, call)
+        try:
+            while True:
+                row = await self._database.write(lambda connection: self._take(connection, key, call, tenant=tenant))
+                if isinstance(row, Held):
+                    return row
+                closed_for_ms = max((row.get("closed_until") or 0) - self._clock.now_ms(), 0)
+                left_ms = self._wait_ms - (self._clock.monotonic() - started) * 1000
+                if row["holder_action"] is not None or closed_for_ms > left_ms:
+                    raise self._closed(key, row, closed_for_ms)
+                await self._clock.sleep(closed_for_ms / 1000)
+        except BaseException:
+            self.free(key)
+            raise
+
+    def free(self, key: SerialKey) -> None:
+        """Let the next call of the line in. The row must have been given back (`release_lock`)."""
+        line = self._lines.get(key.key)
+        if line is None:
+            return
+        while line.waiting:
+            turn, call = line.waiting.popleft()
+            if not turn.done():
+                line.holder = call
+                turn.set_result(None)
+                return
+        del self._lines[key.key]
+
+    async def _stand_in_line(self, key: SerialKey, call: Call) -> None:
+        line = self._lines.setdefault(key.key, _Line())
+        if line.holder is None:
+            line.holder = call
+            return
+        if _on_behalf_of(call, line.holder):
+            raise Busy(
+                "the session is held by the very call that this one is made for; waiting would never end",
+                details={**key.subject, "reason": "held_by_own_call"},
+                retry_after_ms=None,
+            )
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.waiting.append((turn, call))
+        try:
+            await within(self._wait_ms / 1000, asyncio.shield(turn), clock=self._clock)
+        except Overrun:
+            if turn.done():  # the lock came in the last moment
+                return
+            turn.cancel()
+            raise Busy(
+                "another call holds the session; nothing was sent",
+                details={**key.subject, "reason": "held", "waited_ms": self._wait_ms},
+                retry_after_ms=1000,
+            ) from None
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.free(key)
+            turn.cancel()
+            raise
+
+    def _take(self, connection: Connection, key: SerialKey, call: Call, *, tenant: str) -> Held | dict[str, Any]:
+        now = self._clock.now_ms()
+        taken = connection.execute(
+            QUERIES["take_lock"],
+            {
+                "serial_key": key.key,
+                "tenant": tenant,
+                "action_id": call.action_id,
+                "use_as": key.use,
+                "now": now,
+                "hold_ms": round(key.hold_s * 1000),
+            },
+        )
+        if not taken:
+            return connection.execute(QUERIES["fetch_lock"], {"serial_key": key.key})[0]
+        still_open = taken[0]["closed_until"] is not None and taken[0]["closed_until"] > now
+        previous = ActionId(taken[0]["uncertain_action"]) if still_open else None
+        return Held(key=key, previous_uncertain=previous)
+
+    def _closed(self, key: SerialKey, row: Mapping[str, Any], closed_for_ms: int) -> Busy:
+        if row["holder_action"] is not None:
+            return Busy(
+                "another call holds the session; nothing was sent",
+                details={**key.subject, "reason": "held"},
+                retry_after_ms=1000,
+            )
+        return Busy(
+            "an earlier turn of the session ended without proof and may still be running; nothing was sent",
+            details={
+                **key.subject,
+                "reason": "closed_by_uncertain_turn",
+                "previous_uncertain": row["uncertain_action"],
+                "closed_until": wire.rfc3339(row["closed_until"]),
+            },
+            retry_after_ms=closed_for_ms,
+        )
+
+
+def release_lock(connection: Connection, *, tenant: str, action_id: str, uncertain: bool, now: int) -> None:
+    """Give back whatever the action holds; an uncertain turn closes its session to exclusive use for its hold time."""
+    params = {"tenant": tenant, "action_id": action_id}
+    if uncertain:
+        connection.execute(QUERIES["close_session"], {**params, "now": now})
+    connection.execute(QUERIES["give_lock_back"], params)
+    if connection.changes:
+        connection.execute(QUERIES["drop_idle_locks"], {"now": now})
+
+
+def _on_behalf_of(call: Call, holder: Call) -> bool:
+    """Whether `call` belongs to the same trace as `holder`, or its delegation chain passes through the holder."""
+    if call.trace_id is not None and call.trace_id == holder.trace_id:
+        return True
+    chain: Sequence[Mapping[str, Any]] = call.delegation_chain
+    depth = len(holder.delegation_chain)
+    if len(chain) <= depth or list(chain[:depth]) != list(holder.delegation_chain):
+        return False
+    return bool(chain[depth]["from"]["id"] == holder.actor.principal_id)

@@ -1,0 +1,289 @@
+"""The runtime as its server sees it: one object, opened on one data file, closed by whoever opened it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import structlog
+
+from aip_hermes import wire
+from aip_hermes.contract import Catalog
+from aip_hermes.contract.handler import Connector
+from aip_hermes.database import Connection, Database, OwnerLock, StoreFailure
+from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
+from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
+from aip_hermes.runtime.authority import Authorities
+from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.decisions import Decisions
+from aip_hermes.runtime.execution import Executor
+from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
+from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.pipeline import Pipeline
+from aip_hermes.runtime.queries import Views
+from aip_hermes.runtime.recovery import Released, recover
+from aip_hermes.runtime.serial import SerialLocks
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
+from aip_hermes.runtime.waiting import Finished, Overrun, within
+
+__all__ = ["Runtime"]
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """The embedded AIP runtime. `Runtime.open` makes one."""
+
+    def __init__(
+        self,
+        *,
+        owner: OwnerLock,
+        database: Database,
+        catalog: Catalog,
+        connectors: Sequence[Connector],
+        authorities: Authorities,
+        clock: Clock,
+        new_id: NewId,
+        faults: Faults,
+        limits: RuntimeLimits,
+    ) -> None:
+        self._owner = owner
+        self._database = database
+        self._connectors = tuple(connectors)
+        self._clock = clock
+        self._limits = limits
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopping = False
+        finished = Finished()
+        locks = SerialLocks(database=database, clock=clock, wait_ms=limits.queue_delay_ms)
+        self._executor = Executor(
+            database=database,
+            locks=locks,
+            finished=finished,
+            clock=clock,
+            new_id=new_id,
+            faults=faults,
+            limits=limits,
+        )
+        self._pipeline = Pipeline(
+            database=database,
+            catalog=catalog,
+            connectors={str(offer.capability_id): c for c in self._connectors for offer in c.offers()},
+            executor=self._executor,
+            finished=finished,
+            clock=clock,
+            new_id=new_id,
+            faults=faults,
+            limits=limits,
+        )
+        self._decisions = Decisions(
+            database=database,
+            authorities=authorities,
+            pipeline=self._pipeline,
+            executor=self._executor,
+            finished=finished,
+            clock=clock,
+            new_id=new_id,
+            faults=faults,
+            limits=limits,
+        )
+        self._views = Views(database=database, authorities=authorities, clock=clock, new_id=new_id)
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        path: Path,
+        catalog: Catalog,
+        connectors: Sequence[Connector],
+        authorities: Authorities,
+        clock: Clock | None = None,
+        new_id: NewId = new_id,
+        faults: Faults | None = None,
+        limits: RuntimeLimits | None = None,
+    ) -> Self:
+        """Take the data directory, open or make the store, bring interrupted actions to a definite state.
+
+        path: the SQLite file; its folder is owned until `aclose`. catalog: made of the connectors' offers.
+        Approved actions that had not passed their intent start running in the background.
+        Raises: AlreadyOwned, StoreRefused, StoreUnavailable.
+        """
+        clock = clock or SystemClock()
+        owner = OwnerLock(path.parent)
+        owner.acquire()
+        database = Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock)
+        try:
+            released = await recover(database=database, connectors=connectors, clock=clock, new_id=new_id)
+        except BaseException:
+            await database.close()
+            owner.release()
+            raise
+        runtime = cls(
+            owner=owner,
+            database=database,
+            catalog=catalog,
+            connectors=connectors,
+            authorities=authorities,
+            clock=clock,
+            new_id=new_id,
+            faults=faults or NoFaults(),
+            limits=limits or RuntimeLimits(),
+        )
+        for release in released:
+            runtime._start(runtime._resume(release))
+        return runtime
+
+    async def aclose(self) -> None:
+        """Refuse new work, wait a little for running actions, close the store. Idempotent; connectors stay open.
+
+        An action that is still running then is found by the next start (design D4).
+        """
+        self._stopping = True
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        if tasks:
+            try:
+                await within(
+                    self._limits.close_wait_ms / 1000, asyncio.gather(*tasks, return_exceptions=True), clock=self._clock
+                )
+            except Overrun:
+                log.warning("runtime.closing_with_running_actions", count=sum(not task.done() for task in tasks))
+        await self._executor.aclose()
+        await self._database.close()
+        self._owner.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
+        """Run an action to its answer, whoever still listens.
+
+        Raises: RequestRefused for a request that never became an action; StoreFailure when the store can't be used.
+        """
+        return await self._detached(self._pipeline.submit(action, caller, context))
+
+    async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
+        """Decide an approval; an approved action runs before the answer.
+
+        Raises: NotAuthorized with the rule in `details.code`, ApprovalUnknown.
+        """
+        return await self._detached(self._decisions.decide(decision, caller))
+
+    async def status(
+        self, action_id: ActionId | str, caller: Caller, *, include_result: bool = False
+    ) -> wire.ActionStatus:
+        """Return where an action stands. Raises: NotAuthorized."""
+        return await self._views.status(ActionId(action_id), caller, include_result=include_result)
+
+    async def result(self, action_id: ActionId | str, caller: Caller) -> wire.ActionResult:
+        """Return an action's terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
+        return await self._views.result(ActionId(action_id), caller)
+
+    async def approvals(
+        self,
+        caller: Caller,
+        *,
+        status: str | None = None,
+        approver: str | None = None,
+        requester: str | None = None,
+        tenant_id: TenantId | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        include_action_status: bool = False,
+    ) -> wire.ApprovalList:
+        """Return a page of the approvals that the caller may see. limit: default 100, clamped to 1…1000.
+
+        Raises: NotAuthorized, TenantMismatch, InvalidCursor.
+        """
+        return await self._views.approvals(
+            caller,
+            status=status,
+            approver=approver,
+            requester=requester,
+            tenant_id=tenant_id,
+            cursor=cursor,
+            limit=limit,
+            include_action_status=include_action_status,
+        )
+
+    async def approval(
+        self,
+        approval_id: ApprovalId | str,
+        caller: Caller,
+        *,
+        include_action_status: bool = False,
+        include_evidence_payload: bool = False,
+    ) -> wire.ApprovalRecordView:
+        """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
+        return await self._views.approval(
+            ApprovalId(approval_id),
+            caller,
+            include_action_status=include_action_status,
+            include_evidence_payload=include_evidence_payload,
+        )
+
+    async def claim_message(self, message_id: MessageId | str, sent_at_ms: int, caller: Caller) -> None:
+        """Take a message id for as long as its `sent_at` is inside the window.
+
+        Ids are claimed per deployment, whoever the caller is, and not given back when the action fails.
+        Raises: MessageReplayed.
+        """
+        now = self._clock.now_ms()
+        if not now - self._limits.past_ms <= sent_at_ms <= now + self._limits.ahead_ms:
+            raise MessageReplayed(
+                "sent_at is outside the accepted window; check the clock and send a new message",
+                details={"server_time": wire.rfc3339(now)},
+            )
+        params = {"message_id": message_id, "expires_at": sent_at_ms + self._limits.past_ms}
+
+        def claim(connection: Connection) -> bool:
+            connection.execute(QUERIES["drop_expired_messages"], {"now": now})
+            return bool(connection.execute(QUERIES["claim_message"], params))
+
+        if not await self._database.write(claim):
+            raise MessageReplayed("this message id was used before; a retry needs a new one and the same Action ID")
+
+    async def health(self) -> Mapping[str, Any]:
+        """Return `{"ready", "store": {"ready"}, "endpoints": {endpoint id: {"ready", "detail"}}}`."""
+        try:
+            await self._database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
+            store = True
+        except StoreFailure:
+            store = False
+        endpoints: dict[str, dict[str, Any]] = {}
+        for connector in self._connectors:
+            for endpoint_id, (ready, detail) in (await connector.health()).items():
+                endpoints[str(endpoint_id)] = {"ready": ready, "detail": detail}
+        ready = store and all(endpoint["ready"] for endpoint in endpoints.values())
+        return {"ready": ready, "store": {"ready": store}, "endpoints": endpoints}
+
+    async def _detached(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run in a task of its own, so that a client that hangs up stops nothing."""
+        if self._stopping:
+            work.close()
+            raise RuntimeStopping("the server is stopping; send the request again later")
+        return await asyncio.shield(self._start(work))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever listens has it; nobody may be listening any more
+
+    async def _resume(self, release: Released) -> None:
+        action, row = release
+        try:
+            await self._decisions.resume(action, row)
+        except StoreFailure as exc:
+            log.error("approval.resume_failed", action_id=action["action_id"], error_type=type(exc).__name__)

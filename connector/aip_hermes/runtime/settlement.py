@@ -1,0 +1,152 @@
+"""The last transaction of an attempt: result, event, audit, key and session lock together.
+
+Source: design §3 (settle), D1, D2, D13; runtime behaviour §15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aip_hermes.contract.handler import Answer
+from aip_hermes.database import Connection
+from aip_hermes.errors import ActionFailed
+from aip_hermes.ids import EventId
+from aip_hermes.ports import NewId
+from aip_hermes.runtime.answers import stored_answer, stored_failure
+from aip_hermes.runtime.events import Origin, append_audit, append_event, result_event_id
+from aip_hermes.runtime.fence import settle_key
+from aip_hermes.runtime.serial import release_lock
+from aip_hermes.runtime.store import QUERIES, from_json, to_json
+
+__all__ = ["Ending", "LostClaim", "origin_of", "settle"]
+
+
+class LostClaim(Exception):
+    """The attempt is no longer ours to settle."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """What an attempt came to. approval_status: set where the end follows a decision."""
+
+    outcome: Answer | ActionFailed
+    approval_id: str | None = None
+    approval_status: str | None = None
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What is kept of it."""
+        return stored_answer(self.outcome) if isinstance(self.outcome, Answer) else stored_failure(self.outcome)
+
+    @property
+    def frees_key(self) -> bool:
+        return isinstance(self.outcome, ActionFailed) and self.outcome.frees_key
+
+    @property
+    def uncertain(self) -> bool:
+        return isinstance(self.outcome, ActionFailed) and self.outcome.uncertain
+
+
+def origin_of(row: Mapping[str, Any]) -> Origin:
+    """Return what the events of an action's row share."""
+    return Origin(
+        tenant=row["tenant"],
+        action_id=row["action_id"],
+        session_id=row["session_id"],
+        correlation_id=row["correlation_id"],
+    )
+
+
+def settle(
+    connection: Connection, *, tenant: str, action_id: str, attempt: int, ending: Ending, now: int, new_id: NewId
+) -> dict[str, Any]:
+    """Write an attempt's end and return what is kept of its result.
+
+    Raises: LostClaim; then nothing is written.
+    """
+    stored = ending.stored
+    settled = connection.execute(
+        QUERIES["settle_action"],
+        {
+            "tenant": tenant,
+            "action_id": action_id,
+            "attempt": attempt,
+            "state": stored["status"],
+            "now": now,
+            "result": to_json(stored),
+            "frees_key": int(ending.frees_key),
+            "uncertain": int(ending.uncertain),
+        },
+    )
+    if not settled:
+        raise LostClaim(f"attempt {attempt} of {action_id} was settled by somebody else")
+    row = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
+    settle_key(connection, row, frees=ending.frees_key)
+    release_lock(connection, tenant=tenant, action_id=action_id, uncertain=ending.uncertain, now=now)
+    _tell(connection, row, stored, ending, now=now, new_id=new_id)
+    return stored
+
+
+def _tell(
+    connection: Connection,
+    row: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    ending: Ending,
+    *,
+    now: int,
+    new_id: NewId,
+) -> None:
+    origin, actor = origin_of(row), from_json(row["principal"])
+    data: dict[str, Any] = {"status": stored["status"], "attempt": row["attempt"]}
+    if "error" in stored:
+        data["error_code"] = stored["error"]["code"]
+        data["uncertain_outcome"] = ending.uncertain
+    append_event(
+        connection, origin, event_id=EventId(new_id("evt_")), kind="aip.action.result", now=now, data=data, actor=actor
+    )
+    if ending.approval_id is not None and ending.approval_status is not None:
+        _tell_consequence(
+            connection, origin, ending.approval_id, ending.approval_status, stored, now=now, new_id=new_id
+        )
+    suffix = "result" if row["attempt"] == 1 else f"result:{row['attempt']}"
+    append_audit(
+        connection,
+        origin,
+        audit_id=f"audit:action:{row['tenant']}:{row['action_id']}:{suffix}",
+        actor_id=row["principal_id"],
+        now=now,
+        record={
+            "action_id": row["action_id"],
+            "status": stored["status"],
+            "session_id": row["session_id"],
+            "correlation_id": row["correlation_id"],
+            "error_code": data.get("error_code"),
+        },
+    )
+
+
+def _tell_consequence(
+    connection: Connection,
+    origin: Origin,
+    approval_id: str,
+    status: str,
+    stored: Mapping[str, Any],
+    *,
+    now: int,
+    new_id: NewId,
+) -> None:
+    data = {"approval_id": approval_id, "action_id": origin.action_id, "status": stored["status"]}
+    if status == "approved":
+        append_event(
+            connection, origin, event_id=new_id("evt_"), kind="aip.approval.resumed_action", now=now, data=data
+        )
+    append_event(
+        connection,
+        origin,
+        event_id=result_event_id(approval_id, status),
+        kind="aip.action.resumed_result" if status == "approved" else "aip.action.approval_terminal",
+        now=now,
+        data=data if status == "approved" else {**data, "approval_status": status},
+    )

@@ -1,0 +1,33 @@
+"""The runtime's SQLite file: schema and named queries.
+
+A state change and its event are always one transaction, so callers compose queries inside one function per transition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aip_hermes.database import Queries
+
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "QUERIES", "from_json", "to_json"]
+
+APPLICATION_ID: Final = 0x41495052
+"""`AIPR` in the file's header."""
+
+MIGRATIONS: Final = "aip_hermes.runtime.store.migrations"
+
+QUERIES: Final[Mapping[str, str]] = Queries.load(
+    package="aip_hermes.runtime.store", names=("actions.sql", "approvals.sql", "events.sql", "locks.sql")
+)
+
+
+def to_json(value: object) -> str:
+    """Return JSON text that any store can hold, lone surrogates included."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str | None) -> Any:
+    """Return the value of a JSON column; None for NULL."""
+    return None if text is None else json.loads(text)

@@ -1,0 +1,29 @@
+-- name: append_event
+-- One event, in the order of commits.
+INSERT INTO events (event_id, tenant, action_id, kind, occurred_at, event)
+VALUES (:event_id, :tenant, :action_id, :kind, :occurred_at, :event)
+ON CONFLICT (event_id) DO NOTHING;
+
+-- name: fetch_event
+-- One event by its id.
+SELECT event FROM events WHERE tenant = :tenant AND event_id = :event_id;
+
+-- name: fetch_events_of_action
+-- What happened to one action, in order.
+SELECT event FROM events WHERE tenant = :tenant AND action_id = :action_id ORDER BY seq;
+
+-- name: append_audit
+-- One record per settled attempt; never overwritten.
+INSERT INTO audit (audit_id, tenant, action_id, actor_id, occurred_at, record)
+VALUES (:audit_id, :tenant, :action_id, :actor_id, :occurred_at, :record)
+ON CONFLICT (audit_id) DO NOTHING;
+
+-- name: claim_message
+-- Take a message id; no row comes back when it was taken before.
+INSERT INTO message_ids (message_id, expires_at) VALUES (:message_id, :expires_at)
+ON CONFLICT (message_id) DO NOTHING
+RETURNING message_id;
+
+-- name: drop_expired_messages
+-- Claims whose window has passed.
+DELETE FROM message_ids WHERE expires_at < :now;

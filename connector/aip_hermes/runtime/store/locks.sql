@@ -1,0 +1,29 @@
+-- name: take_lock
+-- Take a session's lock. No row: it is held, or closed to exclusive use.
+INSERT INTO serial_locks (serial_key, holder_tenant, holder_action, use_as, held_since, hold_ms)
+VALUES (:serial_key, :tenant, :action_id, :use_as, :now, :hold_ms)
+ON CONFLICT (serial_key) DO UPDATE SET
+    holder_tenant = excluded.holder_tenant, holder_action = excluded.holder_action, use_as = excluded.use_as,
+    held_since = excluded.held_since, hold_ms = excluded.hold_ms
+WHERE serial_locks.holder_action IS NULL
+    AND (excluded.use_as = 'turn' OR serial_locks.closed_until IS NULL OR serial_locks.closed_until <= :now)
+RETURNING uncertain_action, closed_until;
+
+-- name: fetch_lock
+-- A lock's state.
+SELECT * FROM serial_locks WHERE serial_key = :serial_key;
+
+-- name: give_lock_back
+-- Whoever held it is done. An earlier closing stays in force.
+UPDATE serial_locks SET holder_tenant = NULL, holder_action = NULL, use_as = NULL, held_since = NULL
+WHERE holder_tenant = :tenant AND holder_action = :action_id;
+
+-- name: close_session
+-- A turn ended uncertain and may still run: no exclusive use until its time has passed.
+UPDATE serial_locks SET uncertain_action = :action_id, closed_until = :now + hold_ms
+WHERE holder_tenant = :tenant AND holder_action = :action_id AND use_as = 'turn'
+    AND (closed_until IS NULL OR closed_until < :now + hold_ms);
+
+-- name: drop_idle_locks
+-- Rows that remember nothing.
+DELETE FROM serial_locks WHERE holder_action IS NULL AND (closed_until IS NULL OR closed_until <= :now);

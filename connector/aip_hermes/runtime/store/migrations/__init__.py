@@ -1,0 +1,1 @@
+"""Numbered migrations of the runtime's store."""

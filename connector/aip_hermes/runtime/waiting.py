@@ -1,0 +1,73 @@
+"""Waiting with an end, on the injected clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from aip_hermes.ports import Clock
+
+__all__ = ["Finished", "Overrun", "within"]
+
+T = TypeVar("T")
+_Key = tuple[str, str]
+
+
+class Overrun(Exception):
+    """The time was up first."""
+
+
+async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
+    """Return what `awaitable` returns, or cancel it and raise Overrun after `seconds`.
+
+    Whatever was finished at that moment counts: a result in hand is never thrown away.
+    """
+    work = asyncio.ensure_future(awaitable)
+    bell = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((work, bell), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            work.cancel()
+            # One turn of the loop is what a well-behaved coroutine needs to end.
+            await asyncio.wait((work,), timeout=0.5)
+            if not work.done() or work.cancelled():
+                raise Overrun
+        return work.result()
+    finally:
+        bell.cancel()
+        if not work.done():
+            work.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((bell,))
+
+
+class Finished:
+    """Tells those who wait for an action of this process what became of it, after its commit.
+
+    A waiter registers first and looks at the store second, so no end is missed.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Key, set[asyncio.Future[Mapping[str, Any]]]] = {}
+
+    def register(self, *, tenant: str, action_id: str) -> asyncio.Future[Mapping[str, Any]]:
+        """Return a future of the action's stored result; `forget` it when done."""
+        future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault((tenant, action_id), set()).add(future)
+        return future
+
+    def forget(self, future: asyncio.Future[Mapping[str, Any]], *, tenant: str, action_id: str) -> None:
+        """Stop waiting."""
+        waiting = self._waiting.get((tenant, action_id))
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._waiting[(tenant, action_id)]
+
+    def tell(self, *, tenant: str, action_id: str, stored: Mapping[str, Any]) -> None:
+        """Hand a committed result to everybody who waits."""
+        for future in self._waiting.pop((tenant, action_id), set()):
+            if not future.done():
+                future.set_result(stored)

@@ -1,0 +1,174 @@
+"""A connector whose provider is a script, for tests of the runtime: every read and send is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aip_hermes.contract import Operation, load_operations
+from aip_hermes.contract.handler import (
+    Answer,
+    Call,
+    Description,
+    FailureKind,
+    JsonObject,
+    Offer,
+    Prepared,
+    SerialKey,
+)
+from aip_hermes.errors import ActionFailed, ProviderFailed
+from aip_hermes.ids import CapabilityId, EndpointId, TenantId
+
+__all__ = [
+    "ScriptedCancelled",
+    "ScriptedConnector",
+    "ScriptedDeadline",
+    "ScriptedOutcomeUnknown",
+    "ScriptedRejected",
+    "ScriptedSessionBusy",
+    "ScriptedTemporary",
+    "capability",
+]
+
+
+class ScriptedSessionBusy(ProviderFailed, code="connector.scripted.session_busy", category="temporary", retryable=True):
+    """The lock was not had."""
+
+
+class ScriptedOutcomeUnknown(ProviderFailed, code="connector.scripted.outcome_unknown"):
+    """A crash between intent and settlement."""
+
+
+class ScriptedDeadline(ProviderFailed, code="connector.scripted.deadline_exceeded", category="temporary"):
+    """The deadline passed."""
+
+
+class ScriptedCancelled(ProviderFailed, code="connector.scripted.cancelled", category="temporary"):
+    """Cancelled."""
+
+
+class ScriptedTemporary(ProviderFailed, code="connector.scripted.temporary", category="temporary", retryable=True):
+    """Certain and retryable, as a refused connection is."""
+
+
+class ScriptedRejected(ProviderFailed, code="connector.scripted.rejected", category="permanent"):
+    """Certain and final."""
+
+
+_KINDS: Mapping[FailureKind, type[ActionFailed]] = {
+    "session_busy": ScriptedSessionBusy,
+    "outcome_unknown": ScriptedOutcomeUnknown,
+    "deadline_exceeded": ScriptedDeadline,
+    "cancelled": ScriptedCancelled,
+}
+
+Send = Callable[[Call], Awaitable[Answer]]
+
+
+def capability(operation: str, endpoint: str = "primary") -> str:
+    """Return the id under which the scripted connector offers an operation."""
+    return f"cap:hermes_agent:{endpoint}:{operation}"
+
+
+async def _echo(call: Call) -> Answer:
+    return Answer(output={"echo": dict(call.input)}, text=None)
+
+
+@dataclass
+class ScriptedConnector:
+    """Offers rows of the real file. `send` plays the provider; `failures` raises at a step: check, describe, prepare."""
+
+    tenant: str | None = "tenant-a"
+    endpoints: Sequence[str] = ("primary",)
+    operations: Sequence[str] = (
+        "session_create", "session_delete", "session_fork", "session_chat", "session_get", "session_patch",
+    )  # fmt: skip
+    send: Send = _echo
+    failures: dict[str, Exception] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=lambda: {"rows": 1})
+    snapshot: JsonObject = field(default_factory=lambda: {"started_at": 1893456000.42, "message_count": 4})
+    hold_s: float = 900.0
+    sends: list[Call] = field(default_factory=list)
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    described: list[Mapping[str, Any] | None] = field(default_factory=list)
+    confirm: Callable[[Answer | ActionFailed], Answer | ActionFailed] = lambda outcome: outcome
+    closed: bool = False
+
+    @property
+    def connector_id(self) -> str:
+        return "scripted"
+
+    def offers(self) -> Sequence[Offer]:
+        rows = load_operations()
+        return [
+            Offer(
+                capability_id=CapabilityId(capability(name, endpoint)),
+                endpoint_id=EndpointId(endpoint),
+                tenant_id=None if self.tenant is None else TenantId(self.tenant),
+                display_name=endpoint,
+                base_url="http://127.0.0.1:8642/",
+                handler=_Handler(connector=self, operation=rows[name]),
+                timeout_ms=rows[name].timeout_ms,
+                reads_first=rows[name].prepare != "none",
+            )
+            for endpoint in self.endpoints
+            for name in self.operations
+        ]
+
+    def failure(self, kind: FailureKind, message: str, *, details: Mapping[str, Any], uncertain: bool) -> ActionFailed:
+        return _KINDS[kind](message, details=details, uncertain=uncertain)
+
+    async def health(self) -> Mapping[EndpointId, tuple[bool, str]]:
+        return {EndpointId(endpoint): (True, "answers") for endpoint in self.endpoints}
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def note(self, step: str, call: Call) -> None:
+        """Record a step and raise what the script says for it."""
+        self.steps.append((step, call.action_id))
+        if step in self.failures:
+            raise self.failures[step]
+
+    def seen(self, step: str) -> int:
+        """How often a step was taken."""
+        return sum(1 for name, _ in self.steps if name == step)
+
+
+@dataclass
+class _Handler:
+    connector: ScriptedConnector
+    operation: Operation
+
+    def check(self, call: Call) -> None:
+        self.connector.note("check", call)
+
+    def serial_key(self, call: Call) -> SerialKey | None:
+        if self.operation.serial == "none":
+            return None
+        session = str(call.input.get("session_id", ""))
+        return SerialKey(
+            key=f"scripted:{session}",
+            use=self.operation.serial,
+            subject={"session_id": session},
+            hold_s=self.connector.hold_s,
+        )
+
+    async def describe(self, call: Call) -> Description | None:
+        self.connector.note("describe", call)
+        return Description(snapshot=self.connector.snapshot, summary="It holds 4 messages.")
+
+    async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
+        self.connector.described.append(described)
+        self.connector.note("prepare", call)
+        return Prepared(facts=self.connector.facts)
+
+    async def send(self, call: Call, prepared: Prepared) -> Answer:
+        self.connector.sends.append(call)
+        self.connector.note("send", call)
+        return await self.connector.send(call)
+
+    async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
+        self.connector.note("confirm", call)
+        return self.connector.confirm(outcome)

@@ -1,0 +1,180 @@
+"""A runtime on a scripted connector, callers, and the fault that ends a process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from aip_hermes import wire
+from aip_hermes.contract import Catalog
+from aip_hermes.database import Database
+from aip_hermes.ids import TenantId
+from aip_hermes.runtime import Authorities, AuthorityEntry, Caller, MessageContext, Runtime, RuntimeLimits
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from tests.support.runtime_clock import ManualClock
+from tests.support.runtime_connector import ScriptedConnector, capability
+
+__all__ = [
+    "Crash",
+    "CrashAt",
+    "Site",
+    "action",
+    "approval_request",
+    "authority",
+    "caller",
+    "decision",
+    "requester",
+    "reviewer",
+]
+
+READING = frozenset({"action:read", "approval:read"})
+REVIEWING = READING | {"approval:export", "approval:sensitive"}
+
+_numbers = count(1)
+
+
+class Crash(BaseException):
+    """The process is gone: nothing above may catch it and write."""
+
+
+@dataclass
+class CrashAt:
+    """Faults that end the process at one point, once."""
+
+    point: str | None = None
+    reached: list[str] = field(default_factory=list)
+
+    async def reach(self, point: str) -> None:
+        self.reached.append(point)
+        if point == self.point:
+            self.point = None
+            raise Crash(point)
+
+
+def caller(
+    principal: str = "agent:example:requester",
+    *,
+    tenant: str | None = "tenant-a",
+    scopes: frozenset[str] = READING,
+    invoke: tuple[str, ...] = ("*",),
+) -> Caller:
+    """Return an authenticated caller; the kind is the id's prefix."""
+    return Caller(
+        principal=wire.Principal.model_validate({"id": principal, "kind": principal.split(":", 1)[0]}),
+        tenant_id=None if tenant is None else TenantId(tenant),
+        scopes=scopes,
+        invoke=invoke,
+        issuer="tests",
+    )
+
+
+def requester(**changes: Any) -> Caller:
+    return caller("agent:example:requester", **changes)
+
+
+def reviewer(**changes: Any) -> Caller:
+    return caller(**{"principal": "human:example:reviewer", "scopes": REVIEWING, **changes})
+
+
+def authority(principal: str = "human:example:reviewer", **changes: Any) -> AuthorityEntry:
+    """Return a reviewer's standing in tenant-a."""
+    members: dict[str, Any] = {
+        "principal_id": principal,
+        "tenant_id": "tenant-a",
+        "roles": ("session-reviewer",),
+        "groups": (),
+        "tenant_policies": ("hermes-session-approval",),
+        "external_systems": (),
+        "delegated_scopes": (),
+        "revision": 1,
+        "revoked": False,
+    }
+    return AuthorityEntry(**{**members, **changes})
+
+
+def action(operation: str = "session_create", **members: Any) -> wire.Action:
+    """Return an action with a fresh id and, for creates and the like, a usable input."""
+    inputs: dict[str, Any] = {
+        "session_create": {"body": {"id": "s1"}},
+        "session_chat": {"session_id": "s1", "message": "hi"},
+    }
+    plain: dict[str, Any] = {
+        "id": f"act_{next(_numbers):032x}",
+        "capability_id": capability(operation),
+        "input": inputs.get(operation, {"session_id": "s1"}),
+    }
+    return wire.Action.model_validate({**plain, **members})
+
+
+def decision(request: wire.ApprovalRequest, by: Caller | None = None, **changes: Any) -> wire.ApprovalDecision:
+    """Return an approving decision on `request`."""
+    who = by or reviewer()
+    members: dict[str, Any] = {
+        "approval_id": request.id,
+        "decision": "approved",
+        "approver": {"id": who.principal.id, "kind": who.principal.kind},
+        "decided_at": "2030-01-01T00:00:00Z",
+        "reason": "case closed",
+        "decision_id": "decision:example:1",
+        "policy_hash": request.policy_hash,
+    }
+    given = {**members, **changes}
+    return wire.ApprovalDecision.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+@dataclass
+class Site:
+    """A data folder, its provider and its clock; `open` as often as a process starts there."""
+
+    folder: Path
+    connector: ScriptedConnector = field(default_factory=ScriptedConnector)
+    clock: ManualClock = field(default_factory=ManualClock)
+    faults: CrashAt = field(default_factory=CrashAt)
+    authorities: Sequence[AuthorityEntry] = (authority(),)
+    limits: RuntimeLimits = field(default_factory=RuntimeLimits)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "runtime.sqlite3"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Runtime]:
+        """Start the runtime; leaving it after a crash writes nothing."""
+        runtime = await Runtime.open(
+            path=self.path,
+            catalog=Catalog(self.connector.offers()),
+            connectors=[self.connector],
+            authorities=Authorities(self.authorities),
+            clock=self.clock,
+            faults=self.faults,
+            limits=self.limits,
+        )
+        try:
+            yield runtime
+        finally:
+            await runtime.aclose()
+
+    async def rows(self, query: str, **params: object) -> list[dict[str, Any]]:
+        """Look into the store while no runtime is open."""
+        async with Database(
+            self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID, read_only=True
+        ) as database:
+            return await database.read(lambda connection: connection.execute(query, params))
+
+    async def edit(self, query: str, **params: object) -> None:
+        """Change the store behind the runtime's back."""
+        async with Database(self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+            await database.write(lambda connection: connection.execute(query, params))
+
+    async def submit(self, runtime: Runtime, given: wire.Action, by: Caller | None = None) -> wire.ActionResult:
+        return await runtime.submit(given, by or requester(), MessageContext())
+
+
+def approval_request(result: wire.ActionResult) -> wire.ApprovalRequest:
+    """Return the request that a pending result carries."""
+    assert isinstance(result.output, dict)
+    return wire.ApprovalRequest.model_validate(result.output["approval_request"])
