@@ -6,8 +6,10 @@ Source: wire model §7 "Action", "Cancel", "DelegationEntry" to "ActionTransacti
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from aip_hermes.wire.approval import ApprovalDecision
 from aip_hermes.wire.closed_sets import ActionMode, ConversationStatus, Priority, TransactionMode
@@ -126,9 +128,11 @@ class CancelTarget(Wire):
     action: str | None = None
     session: str | None = None
 
-    def broken_rules(self) -> Iterator[str]:
+    @model_validator(mode="after")
+    def _one_member(self) -> Self:
         if (self.action is None) == (self.session is None):
-            yield "exactly one of action and session is needed"
+            raise PydanticCustomError("aip_one_member", "exactly one of action and session is needed")
+        return self
 
 
 class Cancel(Wire):

@@ -13,7 +13,7 @@ import json
 import re
 from hashlib import sha256
 
-__all__ = ["canonical_json", "sha256_hex", "utf8"]
+__all__ = ["canonical_json", "sha256_hex"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _EXPONENT = re.compile(r"[0-9]e[-+]")

@@ -102,6 +102,8 @@ MESSAGE_TYPES: Mapping[str, str] = MappingProxyType(
 )
 """Body key → message type."""
 
+_TYPES = frozenset(MESSAGE_TYPES.values())
+
 BODY_MODELS: Mapping[str, type[Wire]] = MappingProxyType(
     {
         "action": Action,
@@ -134,6 +136,12 @@ BODY_MODELS: Mapping[str, type[Wire]] = MappingProxyType(
 """Body key → the model of its value. A body of another key stays a plain JSON object."""
 
 
+def _known_type(message_type: str) -> str:
+    if message_type not in _TYPES:
+        raise PydanticCustomError("aip_message_type", "the message type is unknown")
+    return message_type
+
+
 def _single_known_body(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     if len(body) != 1:
         raise PydanticCustomError("aip_body", "a body has exactly one member")
@@ -155,7 +163,7 @@ class Envelope(Wire):
     """
 
     aip_version: str
-    message_type: str
+    message_type: Annotated[str, AfterValidator(_known_type)]
     message_id: str
     sent_at: Time
     body: Annotated[dict[str, Any], AfterValidator(_single_known_body)]
@@ -214,7 +222,7 @@ def new_envelope(
     key = next(iter(body), "")
     return Envelope(
         aip_version=AIP_VERSION,
-        message_type=MESSAGE_TYPES.get(key, ""),
+        message_type=MESSAGE_TYPES.get(key, "(none)"),
         message_id=message_id,
         sent_at=rfc3339(sent_at_ms),
         body=dict(body),

@@ -67,7 +67,9 @@ def schema_violations(name: str, raw: object) -> list[str]:
     for error in _validator(name).iter_errors(raw):
         for leaf in _leaves(error):
             place = "".join(f"/{part}" for part in leaf.absolute_path)[:_MAX_PLACE]
-            found.append(f"{place or '/'}: {_text(leaf)}")
+            text = f"{place or '/'}: {_text(leaf)}"
+            if text not in found:
+                found.append(text)
             if len(found) == _MAX_VIOLATIONS:
                 return found
     return found
