@@ -96,9 +96,12 @@ def _read_owned(file: Path, max_bytes: int) -> str:
         if file.is_symlink():
             raise SecretFileError(f"credential file {file} is a symbolic link; name the file itself") from None
         raise SecretFileError(f"credential file {file} can't be opened: {exc.strerror}") from None
+    # The open file is examined, not the path: a path may name another file a moment later. A folder opens too.
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(descriptor)
+        raise SecretFileError(f"credential file {file} is a folder, no regular file")
     with open(descriptor, "rb") as stream:
-        # The open file is examined, not the path: a path may name another file a moment later.
-        status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise SecretFileError(f"credential file {file} is no regular file")
         if status.st_mode & 0o077:

@@ -201,8 +201,7 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
 
 def _tls_reason(causes: list[BaseException]) -> str:
     for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return cause.verify_message
-        if isinstance(cause, ssl.SSLError) and cause.reason:
-            return cause.reason.lower().replace("_", " ")
-    return "unknown reason"
+        if isinstance(cause, ssl.SSLError):
+            # Both attributes are set by the library that raises, and by nothing else.
+            return str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "")) or "no reason given"
+    return "no reason given"

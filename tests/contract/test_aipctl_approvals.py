@@ -1,0 +1,119 @@
+"""Showing and deciding approvals: what is read first, what is sent, what a reviewer sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aip_hermes import wire
+from aip_hermes.cli.aipctl.command import aipctl
+from tests.support import client_answers as answers
+from tests.support.client_stub_server import Answer, Request, StubServer, running_stub
+
+ACTION = answers.ACTION_ID
+APPROVAL = answers.APPROVAL_ID
+_ENV = {
+    name: None
+    for prefix in ("GETAIP_", "AIP_")
+    for name in (f"{prefix}NATIVE_BEARER_TOKEN", f"{prefix}NATIVE_BEARER_TOKEN_FILE", f"{prefix}NATIVE_PRINCIPAL_ID")
+}
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    def answer(request: Request) -> Answer:
+        if request.method == "GET":
+            return answers.read_routes(request)
+        body = answers.events() if "approval_decision" in request.json["body"] else answers.completed({"ok": True})
+        return answers.reply_with(body, request)
+
+    with running_stub(answer) as stub:
+        yield stub
+
+
+def _run(*arguments: str, stdin: bytes = b"") -> Result:
+    return CliRunner(env=_ENV).invoke(aipctl, arguments, input=stdin)
+
+
+@pytest.mark.requirement("client:decision:binds-what-was-read", "client:decision:approver-of-token")
+@pytest.mark.parametrize(("command", "decision"), [("approve", "approved"), ("deny", "denied")])
+def test_approve_and_deny_read_first_and_send_one_decision(stub: StubServer, command: str, decision: str) -> None:
+    done = _run("approval", command, stub.url, APPROVAL, "--reason", "case closed")
+    assert [request.path for request in stub.requests] == [
+        f"/aip/v1/approvals/{APPROVAL}",
+        "/aip/v1/me",
+        "/aip/v1/messages",
+    ]
+    [post] = stub.posts
+    sent = post.json["body"]["approval_decision"]
+    assert wire.envelope_violations(post.json) == []
+    assert sent == {
+        "approval_id": APPROVAL,
+        "decision": decision,
+        "approver": answers.REVIEWER,
+        "decided_at": sent["decided_at"],
+        "reason": "case closed",
+        "decision_id": sent["decision_id"],
+        "policy_hash": answers.POLICY_HASH,
+    }
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["body"] == answers.events()
+    assert done.stderr.startswith(f"decision id: {sent['decision_id']}\n")
+    assert f"{answers.DELETE} for agent:example:requester" in done.stderr
+    assert f"next: aipctl action result {stub.url} {ACTION}" in done.stderr
+
+
+@pytest.mark.requirement("client:decision:binds-what-was-read", "client:decision:approver-of-token")
+@pytest.mark.parametrize(("status", "named"), [("approved", None), ("pending", "human:somebody:else")])
+def test_a_decided_record_or_a_foreign_token_sends_no_decision(status: str, named: str | None) -> None:
+    def answer(request: Request) -> Answer:
+        if "/approvals/" in request.path:
+            return Answer(body=answers.approval_record(status))
+        return answers.read_routes(request)
+
+    with running_stub(answer) as stub:
+        options = ["--native-principal-id", named] if named else []
+        done = _run("approval", "approve", stub.url, APPROVAL, "--reason", "x", *options)
+        assert (done.exit_code, done.stdout, stub.posts) == (1, "", [])
+        assert "nothing was sent" in done.stderr
+
+
+def test_decide_sends_the_decision_as_it_is(stub: StubServer) -> None:
+    decision = {
+        "approval_id": APPROVAL,
+        "decision": "denied",
+        "approver": answers.REVIEWER,
+        "decided_at": "2030-01-01T00:02:00.123456789Z",
+        "reason": "no",
+    }
+    done = _run(
+        "approval", "decide", stub.url, "-", "--native-principal-id", "human:r", stdin=json.dumps(decision).encode()
+    )
+    assert done.exit_code == 0
+    assert stub.requests[0].json["body"] == {"approval_decision": decision}
+    assert stub.requests[0].json["from"] == {"id": "human:r", "kind": "human"}
+
+
+@pytest.mark.requirement("aipctl:approval:shows-all")
+def test_show_says_that_the_exact_input_is_withheld() -> None:
+    def answer(request: Request) -> Answer:
+        if "include_evidence_payload" in request.target:
+            return answers.refused("auth.not_authorized", "auth", 401)
+        return Answer(body=answers.approval_record(payload=False))
+
+    with running_stub(answer) as stub:
+        done = _run("approval", "show", stub.url, APPROVAL)
+    assert done.exit_code == 0
+    assert "evidence_payload" not in json.loads(done.stdout)["approval_record_view"]
+    assert "the exact input is not shown" in done.stderr
+
+
+@pytest.mark.requirement("aipctl:approval:shows-all")
+def test_show_as_a_table_holds_the_exact_input(stub: StubServer) -> None:
+    done = _run("approval", "show", stub.url, APPROVAL, "--output", "table")
+    assert done.exit_code == 0
+    assert "support-case-1" in done.stdout
+    assert answers.POLICY_HASH[:20] in done.stdout

@@ -1,0 +1,43 @@
+"""The public names of the package and of the client library."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import aip_hermes
+from tests.support.client_command import aipctl_environment
+
+
+@pytest.mark.requirement("client:names:lazy")
+@pytest.mark.parametrize("package", ["aip_hermes", "aip_hermes.client", "aip_hermes.cli.aipctl"])
+def test_every_public_name_can_be_imported(package: str) -> None:
+    module = importlib.import_module(package)
+    names = module.__all__
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if not hasattr(module, name)] == []
+    assert set(names) <= set(dir(module))
+
+
+@pytest.mark.requirement("client:names:lazy")
+def test_the_lazy_names_are_exactly_the_public_ones() -> None:
+    assert sorted([*aip_hermes._HOME_OF, "__version__"]) == sorted(aip_hermes.__all__)
+
+
+@pytest.mark.requirement("client:names:lazy")
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError):
+        aip_hermes.nothing_of_that_name  # noqa: B018
+
+
+@pytest.mark.requirement("client:names:lazy", "aipctl:help:light")
+@pytest.mark.parametrize("program", ["import aip_hermes", "import aip_hermes.cli.aipctl.command"])
+def test_importing_loads_neither_httpx_nor_pydantic(program: str) -> None:
+    check = f"{program}; import sys; print([m for m in ('httpx', 'pydantic', 'rich', 'yaml') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, env=aipctl_environment(), timeout=30, check=True
+    )
+    assert done.stdout.strip() == b"[]"
