@@ -20,7 +20,7 @@ MAX_DEPTH = 128
 
 _MAX_DIGITS = 309
 _BOM = "\ufeff"
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89abAB]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(rf"\d{{{_MAX_DIGITS + 1}}}")
 
 
@@ -44,18 +44,21 @@ def read_json(text: str | bytes, *, allow_bom: bool = False) -> Any:
     if text.startswith(_BOM) and allow_bom:
         text = text[1:]
     try:
-        if text.startswith(_BOM) or _LONG_NUMBER.search(text):
-            raise ValueError("look closer")
-        text.encode()
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite, strict=True
-        )
-        if _SURROGATE_ESCAPE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-        if text.count("[") + text.count("{") > MAX_DEPTH:
-            _bounded(value)
+        return _read_fast(text)
     except (ValueError, RecursionError):
-        return _Reader(text).read()
+        pass  # The slow reader answers outside of the handler: the exception holds the whole text.
+    return _Reader(text).read()
+
+
+def _read_fast(text: str) -> Any:
+    if text.startswith(_BOM) or _LONG_NUMBER.search(text):
+        raise ValueError("look closer")
+    text.encode()
+    value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
+    if _SURROGATE_ESCAPE.search(text):
+        json.dumps(value, ensure_ascii=False).encode()
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _bounded(value)
     return value
 
 
