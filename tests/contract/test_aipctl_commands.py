@@ -288,7 +288,7 @@ def test_a_refusal_lists_the_ids_that_exist_and_neutralises_what_the_server_wrot
 
     def answer(request: Request) -> Answer:
         return answers.refused(
-            "resource.not_found", "permanent", 400, "no \x1b[31msuch capability", details={"near_misses": ids}
+            "resource.not_found", "permanent", 400, "no \x1b[31msuch capability", details={"did_you_mean": ids}
         )
 
     with running_stub(answer) as stub:
@@ -296,7 +296,7 @@ def test_a_refusal_lists_the_ids_that_exist_and_neutralises_what_the_server_wrot
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         r"AIP peer error resource.not_found: no \x1b[31msuch capability (HTTP 400)",
-        "  near misses:",
+        "  did you mean:",
         *(f"    {name}" for name in ids),
         f"  next: aipctl capability list {stub.url} --text cap:",
     ]

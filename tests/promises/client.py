@@ -99,7 +99,7 @@ PROMISES = (
     Promise(
         id="aipctl:input:strict",
         source="issue 2; command-line client §14.2",
-        sentence="Inline JSON, @file and - are read strictly (a file may begin with a byte order mark); a refusal names "
+        sentence="Inline JSON, @file and - are read strictly (a file may have a byte order mark); a refusal names "
         "line and column, and nothing is sent.",
     ),
     Promise(

@@ -93,10 +93,29 @@ def test_a_failure_says_what_to_do(body: dict[str, Any], expected: str) -> None:
 
 @pytest.mark.requirement("aipctl:hint:failure")
 def test_listed_ids_are_shown_up_to_sixteen() -> None:
-    lines = hints.about_details({"near_misses": [f"cap:{n}" for n in range(20)], "count": 20, "mixed": ["a", 1]})
-    assert lines[0] == "  near misses:"
+    lines = hints.about_details({"did_you_mean": [f"cap:{n}" for n in range(20)]})
+    assert lines[0] == "  did you mean:"
     assert lines[1:17] == [f"    cap:{n}" for n in range(16)]
     assert lines[17:] == ["    … and 4 more"]
+
+
+@pytest.mark.requirement("aipctl:hint:failure")
+@pytest.mark.parametrize(
+    ("details", "lines"),
+    [
+        ({"code": "approval.requester_must_differ"}, ["  rule: approval.requester_must_differ"]),
+        (
+            {"authenticated": {"id": "human:a", "kind": "human"}},
+            ['  authenticated: {"id": "human:a", "kind": "human"}'],
+        ),
+        ({"remote_status": 409, "provider_request_id": None, "uncertain_outcome": True}, ["  remote status: 409"]),
+        ({"provider": {"message": "x" * 500}}, ['  provider: {"message": "' + "x" * 227 + "…"]),
+        ({"empty": []}, ["  empty: []"]),
+        ({}, []),
+    ],
+)
+def test_details_are_shown_bounded(details: dict[str, Any], lines: list[str]) -> None:
+    assert hints.about_details(details) == lines
 
 
 def _patched(end_reason: Any, title: str = "t") -> dict[str, Any]:

@@ -6,6 +6,7 @@ not be is said too.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 __all__ = ["about_details", "about_result", "about_status", "next_step", "who_may_decide"]
 
 _MAX_LISTED = 16
+_MAX_SHOWN = 240
 
 _NEXT_STEPS: Mapping[str, str] = {
     "action.gone": "the result is no longer kept; read the session itself",
@@ -49,14 +51,20 @@ def next_step(code: str, *, category: str, retryable: bool, url: str, action_id:
 
 
 def about_details(details: Mapping[str, Any]) -> list[str]:
-    """List what the server added in lists of texts: violations, the ids that exist, places."""
+    """List what the server added: the violated rule, identities, the provider's words, ids that exist, places."""
     lines = []
-    for name, value in details.items():
+    for name, value in list(details.items())[:_MAX_LISTED]:
+        if value is None or name == "uncertain_outcome":
+            continue
+        label = "rule" if name == "code" else str(name).replace("_", " ")
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            lines.append(f"  {str(name).replace('_', ' ')}:")
+            lines.append(f"  {label}:")
             lines += [f"    {item}" for item in value[:_MAX_LISTED]]
             if len(value) > _MAX_LISTED:
                 lines.append(f"    … and {len(value) - _MAX_LISTED} more")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines.append(f"  {label}: {text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'}")
     return lines
 
 
