@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aip_hermes.app import build_app
     from aip_hermes.client import (
         AipConnection,
         ClientFailure,
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
         Reply,
         load_token,
     )
+    from aip_hermes.embedded import SessionDB
     from aip_hermes.errors import AipError
+    from aip_hermes.hermes import Endpoint, HermesConnector
     from aip_hermes.ids import (
         ActionId,
         ApprovalId,
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
         IdentityError,
     )
     from aip_hermes.ports import new_id
+    from aip_hermes.runtime import Runtime
     from aip_hermes.secret import Secret
+    from aip_hermes.settings import Settings
 
     __version__: str
 
@@ -40,6 +45,8 @@ __all__ = [
     "ApprovalId",
     "CapabilityId",
     "ClientFailure",
+    "Endpoint",
+    "HermesConnector",
     "HermesSessionId",
     "HermesSessionKey",
     "IdempotencyKey",
@@ -48,23 +55,32 @@ __all__ = [
     "NotReachable",
     "PeerError",
     "Reply",
+    "Runtime",
     "Secret",
+    "SessionDB",
+    "Settings",
     "__version__",
+    "build_app",
     "load_token",
     "new_id",
 ]
 
 _HOMES = {
+    "aip_hermes.app": ("build_app",),
     "aip_hermes.client": (
         "AipConnection", "ClientFailure", "NoAnswer", "NotReachable", "PeerError", "Reply", "load_token",
     ),
+    "aip_hermes.embedded": ("SessionDB",),
     "aip_hermes.errors": ("AipError",),
+    "aip_hermes.hermes": ("Endpoint", "HermesConnector"),
     "aip_hermes.ids": (
         "ActionId", "ApprovalId", "CapabilityId", "HermesSessionId", "HermesSessionKey", "IdempotencyKey",
         "IdentityError",
     ),
     "aip_hermes.ports": ("new_id",),
+    "aip_hermes.runtime": ("Runtime",),
     "aip_hermes.secret": ("Secret",),
+    "aip_hermes.settings": ("Settings",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
