@@ -22,6 +22,6 @@ def contract_folder() -> Traversable:
     packaged = files("aip_hermes") / "_contract"
     checkout = Path(__file__).resolve().parents[3]
     for folder in (packaged, checkout):
-        if (folder / "schemas").is_dir():
+        if (folder / "capabilities.yaml").is_file() and (folder / "schemas").is_dir():
             return folder
-    raise FileNotFoundError("the folder schemas is missing from this installation of aip-hermes-connector")
+    raise FileNotFoundError("this installation of aip-hermes-connector lacks capabilities.yaml and schemas")
