@@ -35,8 +35,9 @@ async def open_endpoint(
 ) -> AsyncIterator[Starlette]:
     """Yield the application of an endpoint whose sessions live in `folder`; serve it inside the block.
 
-    model: borrowed; without one the offline model answers. The store closes with the block, so end the server inside it.
-    Raises AlreadyOwned when another process serves the folder, ValueError as build_app, StoreRefused for a foreign file.
+    model: borrowed; without one the offline model answers. The store closes with the block, so the server ends inside.
+    Raises AlreadyOwned where another process serves the folder, StoreRefused for a foreign file, ValueError as
+    build_app.
     """
     with OwnerLock(folder, name=LOCK_NAME):
         async with SessionDB(folder / STORE_NAME, clock=clock) as db:

@@ -1,8 +1,8 @@
 """One turn after the other: history, user row, model, assistant row.
 
-Turns of one session run in the order in which they came, each on the history that the one before left. A turn runs to
-its end whether or not its caller still waits. The user row is durable before the model is asked, the assistant row
-before the turn is answered.
+Turns of one session stand in one queue, each runs on the history that the one before left. A turn runs to its end
+whether or not its caller still waits. The user row is durable before the model is asked, the assistant row before the
+turn is answered.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class TurnResult:
 class _Queue:
     lock: asyncio.Lock
     users: int = 0
+    turns: int = 0
 
 
 class Turns:
@@ -88,9 +89,10 @@ class Turns:
     @asynccontextmanager
     async def undisturbed(self, session_id: str) -> AsyncIterator[None]:
         """Keep turns of the row out for a moment. Raises TurnInProgress at once when one runs or waits."""
-        if session_id in self._queues:
+        queue = self._queues.get(session_id)
+        if queue is not None and queue.turns:
             raise TurnInProgress
-        async with self._alone(session_id):
+        async with self._alone(session_id, turn=False):
             yield
 
     async def aclose(self) -> None:
@@ -145,14 +147,16 @@ class Turns:
             yield target
 
     @asynccontextmanager
-    async def _alone(self, session_id: str) -> AsyncIterator[None]:
+    async def _alone(self, session_id: str, *, turn: bool = True) -> AsyncIterator[None]:
         queue = self._queues.setdefault(session_id, _Queue(asyncio.Lock()))
         queue.users += 1
+        queue.turns += turn
         try:
             async with queue.lock:
                 yield
         finally:
             queue.users -= 1
+            queue.turns -= turn
             if queue.users == 0:
                 del self._queues[session_id]
 

@@ -1,0 +1,155 @@
+"""Models without a network, and the repair of conversations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from aip_hermes.embedded import ModelFailed, ModelRequest, OfflineModel
+from aip_hermes.embedded.agent.openai_model import OpenAIModel
+from aip_hermes.embedded.session_db import Usage, repair_message_sequence
+from aip_hermes.secret import Secret
+
+REQUEST = ModelRequest(messages=[{"role": "user", "content": "private words", "timestamp": 1.0}], system="Briefly.")
+COMPLETION: dict[str, Any] = {
+    "choices": [{"message": {"role": "assistant", "content": "Answer"}, "finish_reason": "stop"}],
+    "usage": {
+        "prompt_tokens": 12,
+        "completion_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 1},
+    },
+}
+
+
+def model(answer: httpx.Response | Exception, seen: list[httpx.Request] | None = None) -> OpenAIModel:
+    def handle(request: httpx.Request) -> httpx.Response:
+        if seen is not None:
+            seen.append(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return OpenAIModel(
+        base_url="http://127.0.0.1:9/v1/", model="m", key=Secret("sk-secret"), transport=httpx.MockTransport(handle)
+    )
+
+
+@pytest.mark.requirement("embedded:model:offline")
+async def test_the_offline_model_shows_that_history_was_used() -> None:
+    request = ModelRequest(
+        system="In one sentence.",
+        messages=[
+            {"role": "user", "content": "Remember blue."},
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": [{"type": "text", "text": "Which\ncolour?"}, {"type": "image_url"}]},
+        ],
+    )
+    first, second = await OfflineModel().complete(request), await OfflineModel().complete(request)
+
+    assert first == second
+    assert first.text == (
+        "Turn 2 of this session. Instruction for this turn: “In one sentence.”. "
+        "You said: “Which colour? [image]”. The session began with: “Remember blue.”."
+    )
+    assert first.usage.input_tokens > 0
+    assert first.usage.output_tokens == -(-len(first.text) // 4)
+
+
+@pytest.mark.requirement("embedded:model:openai")
+async def test_a_completion_is_asked_for_once_with_key_and_system_message() -> None:
+    seen: list[httpx.Request] = []
+    reply = await model(httpx.Response(200, json=COMPLETION), seen).complete(REQUEST)
+
+    assert (reply.text, reply.finish_reason) == ("Answer", "stop")
+    assert reply.usage == Usage(input_tokens=12, output_tokens=3, cache_read_tokens=4, reasoning_tokens=1)
+    (request,) = seen
+    assert str(request.url) == "http://127.0.0.1:9/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert json.loads(request.content) == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "Briefly."}, {"role": "user", "content": "private words"}],
+    }
+
+
+@pytest.mark.requirement("embedded:model:openai")
+async def test_a_cut_reply_keeps_its_reason_and_missing_usage_is_zero() -> None:
+    body = {"choices": [{"message": {"content": "Ans"}, "finish_reason": "length"}]}
+    reply = await model(httpx.Response(200, json=body)).complete(REQUEST)
+
+    assert (reply.finish_reason, reply.usage) == ("length", Usage())
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (httpx.Response(500, text="private words"), 500),
+        (httpx.Response(401, json={"error": {"message": "bad key sk-secret"}}), 401),
+        (httpx.Response(302, headers={"Location": "http://elsewhere.test"}), 302),
+        (httpx.Response(200, text="<html>"), None),
+        (httpx.Response(200, json={"choices": []}), None),
+        (httpx.Response(200, json={"choices": [{"message": {"content": ""}}]}), None),
+        (httpx.Response(200, json={"choices": [{"message": {"content": None}}]}), None),
+        (httpx.Response(200, json=[]), None),
+        (httpx.ConnectError("http://127.0.0.1:9 refused"), None),
+        (httpx.ReadTimeout("http://127.0.0.1:9 slow"), None),
+    ],
+)
+@pytest.mark.requirement("embedded:model:openai")
+async def test_each_failure_is_model_failed_and_says_nothing_private(
+    answer: httpx.Response | Exception, status: int | None
+) -> None:
+    with pytest.raises(ModelFailed) as failed:
+        await model(answer).complete(REQUEST)
+
+    assert failed.value.status == status
+    assert not any(private in str(failed.value) for private in ("sk-secret", "private words", "127.0.0.1"))
+
+
+@pytest.mark.parametrize("address", ["ftp://host/v1", "http://user:pw@host/v1", "host/v1", ""])
+@pytest.mark.requirement("embedded:model:openai")
+def test_an_address_of_another_form_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="address of a model"):
+        OpenAIModel(base_url=address, model="m")
+
+
+def user(content: object) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: object, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def tool(call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "content": "r", "tool_call_id": call_id}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "repairs"),
+    [
+        ([user("a"), user("b"), user("c")], [user("a\n\nb\n\nc")], 2),
+        ([user("a"), user([{"type": "text"}])], [user("a"), user([{"type": "text"}])], 0),
+        ([assistant(" a "), assistant(""), assistant("b")], [assistant("a\nb")], 2),
+        ([assistant("a", finish_reason="verification_required"), assistant("b")], [assistant("b")], 1),
+        (
+            [assistant("a", finish_reason="incomplete"), assistant("b")],
+            [assistant("a", finish_reason="incomplete"), assistant("b")],
+            0,
+        ),
+        (
+            [assistant("", tool_calls=[{"id": "1", "call_id": "c1"}]), tool("c1"), tool("1"), tool("x"), user("u")],
+            [assistant("", tool_calls=[{"id": "1", "call_id": "c1"}]), tool("c1"), user("u")],
+            2,
+        ),
+        ([user("a"), tool("1"), user("b")], [user("a\n\nb")], 2),
+        ([assistant("a", tool_calls=[{"id": "1"}])], [assistant("a", tool_calls=[{"id": "1"}])], 0),
+    ],
+)
+@pytest.mark.requirement("embedded:conversation:repair")
+def test_sequences_are_repaired(before: list[dict[str, Any]], after: list[dict[str, Any]], repairs: int) -> None:
+    assert repair_message_sequence(before) == repairs
+    assert before == after
