@@ -101,7 +101,8 @@ class ScriptedRuntime:
 
     async def health(self) -> Mapping[str, Any]:
         self._note("health")
-        return {"gateway": {"ready": self.ready, "storage": {"ready": self.ready, "detail": "probe"}}}
+        endpoints = {"primary": {"ready": self.ready, "detail": "reachable"}}
+        return {"ready": self.ready, "store": {"ready": True}, "endpoints": endpoints}
 
     def _note(self, name: str, **fields: Any) -> None:
         self.asked.append((name, fields))

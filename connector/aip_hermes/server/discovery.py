@@ -89,18 +89,37 @@ class Discovery:
                 "protocol": "AIP",
                 "version": wire.AIP_VERSION,
                 "service": self._gateway.service_id,
-                "uptime_ms": int(uptime_s * 1000),
+                "uptime_ms": round(uptime_s * 1000),
             }
         )
 
     async def ready(self, request: Request) -> Response:
-        """Return whether store and endpoints answer: 200 `ready` or 503 `not_ready`."""
-        if not self._gateway.is_open:
-            return json_response({"status": "not_ready", "gateway": {"ready": False}}, status=503)
-        found = await self._gateway.runtime.health()
-        ready = found["gateway"]["ready"] is True
-        answer = {"status": "ready" if ready else "not_ready", **found}
+        """Return whether store and endpoints answer: 200 `ready` or 503 `not_ready`.
+
+        Anyone may ask, so endpoints are neither named nor counted.
+        """
+        found: Mapping[str, Any] = await self._gateway.runtime.health() if self._gateway.is_open else _CLOSED
+        ready, store = found["ready"] is True, found["store"]["ready"] is True
+        endpoints = all(endpoint["ready"] is True for endpoint in found["endpoints"].values())
+        answer = {
+            "status": "ready" if ready else "not_ready",
+            "gateway": {
+                "ready": ready,
+                "storage": {"ready": store, "detail": _DETAIL["store", store]},
+                "connectors": {"all": {"ready": endpoints, "detail": _DETAIL["endpoints", endpoints]}},
+            },
+            "modules": {},
+        }
         return json_response(answer, status=200 if ready else 503)
+
+
+_CLOSED: Final[Mapping[str, Any]] = {"ready": False, "store": {"ready": False}, "endpoints": {}}
+_DETAIL: Final[Mapping[tuple[str, bool], str]] = {
+    ("store", True): "the store answers",
+    ("store", False): "the store does not answer",
+    ("endpoints", True): "every endpoint answers",
+    ("endpoints", False): "an endpoint does not answer",
+}
 
 
 def _manifest_filter(query: Query) -> wire.ManifestFilter:

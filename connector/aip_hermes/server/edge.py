@@ -6,6 +6,7 @@ header or a body. A fault of ours is answered without detail; the log has type a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from aip_hermes.server.failures import (
     GatewayFailed,
     MethodNotAllowed,
     RouteUnknown,
+    ServerStopping,
     StorageUnavailable,
 )
 from aip_hermes.server.gateway import noted
@@ -78,6 +80,8 @@ class Edge:
         except StoreFailure as exc:
             log.error(STORE_FAILED, route=route, kind=getattr(exc, "kind", type(exc).__name__), exc_info=exc)
             error = StorageUnavailable("the server's store can't be used now; send it again later", retry_after_ms=1000)
+        except asyncio.CancelledError:
+            error = _stopping(request)
         except ClientDisconnect:
             error = EnvelopeUndecodable("the connection closed before the body was complete")
         except Exception:
@@ -95,6 +99,18 @@ class Edge:
             **({} if code is None else {"code": code}),
             **noted(request),
         )
+
+
+def _stopping(request: Request) -> ServerStopping:
+    """Answer a request that the stopping server cancelled; its connection is still there."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    posted = request.method == "POST"
+    advice = "query the action's id before sending it again" if posted else "ask again later"
+    return ServerStopping(
+        f"the server stopped before it had the answer; {advice}", uncertain=posted, retryable=not posted
+    )
 
 
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

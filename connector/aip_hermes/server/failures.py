@@ -25,6 +25,7 @@ __all__ = [
     "MethodNotAllowed",
     "QueryInvalid",
     "RouteUnknown",
+    "ServerStopping",
     "StorageUnavailable",
     "status_of",
 ]
@@ -72,6 +73,10 @@ class StorageUnavailable(
     RequestRefused, code="storage.unavailable", category="temporary", retryable=True, component="aip-gateway"
 ):
     """The store can't answer now."""
+
+
+class ServerStopping(RequestRefused, code="gateway.stopping", category="temporary", component="aip-gateway"):
+    """The server ends before the answer was there; of a posted message it is not known what it did."""
 
 
 class GatewayFailed(RequestRefused, code="gateway.error", component="aip-gateway"):

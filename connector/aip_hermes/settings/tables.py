@@ -115,10 +115,11 @@ def read_text(path: Path) -> str:
     except OSError as exc:
         hint = "`aip-hermes init DIR` writes one" if isinstance(exc, FileNotFoundError) else "name a readable file"
         raise SettingsError(path, f"can't be opened: {(exc.strerror or 'unknown').lower()}; {hint}") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise SettingsError(path, "is no regular file; name the settings file itself")
     with open(descriptor, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise SettingsError(path, "is no regular file; name the settings file itself")
         if status.st_mode & 0o022:
             raise SettingsError(path, f"can be changed by others; run `chmod go-w {path}`")
         content = stream.read(_MAX_FILE_BYTES + 1)
@@ -172,6 +173,8 @@ def line_of(text: str, loc: Loc) -> int | None:
         if header:
             current = header[1]
             seen += current == table
+            if len(loc) == 1 and current == loc[0]:
+                return number
         inside = current == table and (index is None or seen == index)
         if not inside:
             continue
@@ -190,8 +193,8 @@ _NAME = re.compile(r"""^\s*("[^"]*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""")
 def _split(loc: Loc) -> tuple[str, int | None, str]:
     names = [part for part in loc if isinstance(part, str)]
     numbers = [part for part in loc if isinstance(part, int)]
-    if len(names) < 2 and not numbers:
-        return (names[0], None, "") if names and names[0] in _TABLES else ("", None, names[0] if names else "")
+    if len(loc) == 1:
+        return "", None, names[0]
     return names[0], numbers[0] if isinstance(loc[1], int) else None, names[1] if len(names) > 1 else ""
 
 

@@ -1,0 +1,158 @@
+"""Composition: settings to a running server. Who opens a thing here closes it here.
+
+Connectors are found through the entry-point group `aip.connectors` and in no other way: this module knows no connector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Final
+
+import structlog
+from starlette.applications import Starlette
+
+from aip_hermes import log
+from aip_hermes.contract import Catalog
+from aip_hermes.contract.handler import Connector
+from aip_hermes.database import AlreadyOwned, StoreFailure
+from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
+from aip_hermes.runtime import Authorities, AuthorityFileError, Runtime, RuntimeLimits
+from aip_hermes.server import Gateway, TokenTable, native_application
+from aip_hermes.server.listening import CannotServe, listen, serve_asgi, signals, stop_signals
+from aip_hermes.settings import Settings, SettingsError
+
+__all__ = ["CONNECTOR_GROUP", "CannotServe", "build_app", "serve"]
+
+CONNECTOR_GROUP: Final = "aip.connectors"
+
+CLOSE_MS: Final = 2000
+"""How long actions may run on after a stop, beyond the drain of requests; together they stay below five seconds."""
+
+logger = structlog.get_logger()
+
+
+def build_app(
+    settings: Settings, *, clock: Clock | None = None, new_id: NewId = new_id, faults: Faults | None = None
+) -> Starlette:
+    """Return the ASGI application; its lifespan opens and closes runtime, connectors and the data directory's lock.
+
+    `app.state.gateway` is the server's `Gateway`. Raises SettingsError for token files that can't be used.
+    """
+    clock, faults = clock or SystemClock(), faults or NoFaults()
+    tokens = TokenTable.of(settings, clock=clock)
+    gateway = Gateway(settings=settings, tokens=tokens, clock=clock, new_id=new_id)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            connectors = _connectors(settings, clock=clock, new_id=new_id, faults=faults)
+            for connector in connectors:
+                stack.push_async_callback(connector.aclose)
+            catalog = Catalog(offer for connector in connectors for offer in connector.offers())
+            runtime = await Runtime.open(
+                path=_data_file(settings),
+                catalog=catalog,
+                connectors=connectors,
+                authorities=_authorities(settings, clock=clock),
+                clock=clock,
+                new_id=new_id,
+                faults=faults,
+                limits=RuntimeLimits(close_wait_ms=CLOSE_MS),
+            )
+            stack.push_async_callback(runtime.aclose)
+            gateway.open(runtime, catalog)
+            stack.callback(gateway.close)
+            _warn_of_orphans(settings, tokens)
+            yield
+
+    application = native_application(gateway, lifespan=lifespan)
+    application.state.gateway = gateway
+    return application
+
+
+async def serve(
+    settings: Settings,
+    *,
+    on_ready: Callable[[str], None],
+    stop: asyncio.Event | None = None,
+    clock: Clock | None = None,
+    new_id: NewId = new_id,
+    faults: Faults | None = None,
+) -> None:
+    """Serve until `stop` is set, or until SIGTERM or SIGINT where no event is given; ends within five seconds.
+
+    on_ready: called once, with the base URL that was bound. SIGHUP reads tokens again (design D24).
+    Raises SettingsError, CannotServe.
+    """
+    if not structlog.is_configured():
+        log.configure()
+    application = build_app(settings, clock=clock, new_id=new_id, faults=faults)
+    gateway: Gateway = application.state.gateway
+    ending = stop or asyncio.Event()
+    async with AsyncExitStack() as stack:
+        advice = f"stop what uses it, or write another `port` under [server] in {settings.path} (0 picks a free one)"
+        listener = stack.enter_context(closing(listen(settings.server.host, settings.server.port, advice=advice)))
+        stack.enter_context(signals({signal.SIGHUP: lambda: _reload(settings, gateway)}))
+        if stop is None:
+            stack.enter_context(stop_signals(ending))
+        try:
+            await stack.enter_async_context(application.router.lifespan_context(application))
+        except (AlreadyOwned, AuthorityFileError, StoreFailure) as exc:
+            raise CannotServe(str(exc)) from exc
+        await serve_asgi(application, listener, stop=ending, on_ready=on_ready)
+
+
+def _connectors(settings: Settings, *, clock: Clock, new_id: NewId, faults: Faults) -> list[Connector]:
+    found = sorted(entry_points(group=CONNECTOR_GROUP), key=lambda point: point.name)
+    if not found:
+        raise CannotServe(
+            f"no connector is installed (entry points `{CONNECTOR_GROUP}`); run `pip install aip-hermes-connector`, "
+            "or `pip install -e .` in a checkout"
+        )
+    return [point.load()(settings, clock=clock, new_id=new_id, faults=faults) for point in found]
+
+
+def _data_file(settings: Settings) -> Path:
+    """Return the path of the store; its folder is made, for its owner alone, where it is missing."""
+    folder = settings.store.path.parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        reason = (exc.strerror or "refused").lower()
+        raise CannotServe(
+            f"{settings.path}: `store.dsn` needs the folder {folder}: {reason}; name another one"
+        ) from None
+    return settings.store.path
+
+
+def _authorities(settings: Settings, *, clock: Clock) -> Authorities:
+    """Return who may decide approvals; without a file nobody, and the log says so."""
+    if settings.authority_file is None:
+        logger.warning("approvals.nobody_may_decide", member="approvals.authority_file")
+        return Authorities()
+    return Authorities.load(settings.authority_file, clock=clock)
+
+
+def _reload(settings: Settings, gateway: Gateway) -> None:
+    """Read the settings file and its token files again; on any fault the present tokens stay.
+
+    Only tokens follow the file: where the server listens, and so how strong they must be, is what it started with.
+    """
+    try:
+        gateway.tokens.reload(replace(Settings.load(settings.path), server=settings.server))
+    except SettingsError as exc:
+        logger.error("tokens.reload_refused", reason=str(exc))
+    else:
+        logger.info("tokens.reloaded", tokens=len(gateway.tokens))
+
+
+def _warn_of_orphans(settings: Settings, tokens: TokenTable) -> None:
+    for endpoint in settings.endpoints:
+        if endpoint.tenant_id is not None and endpoint.tenant_id not in tokens.tenants:
+            logger.warning("endpoint.without_token", endpoint_id=endpoint.id, tenant_id=endpoint.tenant_id)
