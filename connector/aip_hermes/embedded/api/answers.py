@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from aip_hermes.hermes_api import HermesCode, error_body, header_error_body, message_object, unauthorized_body
 
@@ -60,15 +60,34 @@ def plain_failure() -> Response:
     )
 
 
-async def transcript_answer(session_id: str, rows: Sequence[Mapping[str, Any]]) -> Response:
-    """Return the list of message objects for `rows`; a large one is made beside the event loop, row by row."""
+async def transcript_answer(session_id: str, rows: list[dict[str, Any]]) -> Response:
+    """Return the list of message objects for `rows`, which are used up.
+
+    A large list is made beside the event loop and sent piece by piece: made, sent or freed in one go it would hold up
+    every other request.
+    """
     if len(rows) <= _INLINE_ROWS:
         return JsonAnswer({"object": "list", "session_id": session_id, "data": [message_object(row) for row in rows]})
-    # One call for the whole list would hold the interpreter until it ends, in whatever thread.
-    parts = await asyncio.to_thread(_encoded_messages, rows)
-    head = json.dumps({"object": "list", "session_id": session_id})[:-1].encode("ascii")
-    return Response(head + b', "data": [' + parts + b"]}", media_type=JsonAnswer.media_type)
+    head = json.dumps({"object": "list", "session_id": session_id})[:-1] + ', "data": ['
+    pieces = [head.encode("ascii"), *await asyncio.to_thread(_encoded_pieces, rows), b"]}"]
+    return StreamingResponse(
+        _each(pieces),
+        media_type=JsonAnswer.media_type,
+        headers={"content-length": str(sum(len(piece) for piece in pieces))},
+    )
 
 
-def _encoded_messages(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    return b", ".join(json.dumps(message_object(row), allow_nan=False).encode("ascii") for row in rows)
+def _encoded_pieces(rows: list[dict[str, Any]]) -> list[bytes]:
+    pieces: list[bytes] = []
+    rows.reverse()
+    while rows:
+        piece = ", ".join(
+            json.dumps(message_object(rows.pop()), allow_nan=False) for _ in range(min(_INLINE_ROWS, len(rows)))
+        )
+        pieces.append((piece + ", " if rows else piece).encode("ascii"))
+    return pieces
+
+
+async def _each(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
