@@ -42,15 +42,16 @@ class HermesClient:
         self,
         endpoint: Endpoint,
         *,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: Transport | None = None,
         max_json_bytes: int = MAX_JSON_BYTES,
     ) -> None:
         self._origin = httpx.URL(endpoint.base_url)
         self._max_json_bytes = max_json_bytes
         # Loopback traffic never meets a proxy, whatever the environment says.
         environment = transport is None and not endpoint.loopback
-        self._mutations = _http_client(_MUTATION_IDLE_S, transport=transport, trust_env=environment)
-        self._reads = _http_client(_READ_IDLE_S, transport=transport, trust_env=environment)
+        tls = _tls(endpoint)
+        self._mutations = _http_client(_MUTATION_IDLE_S, transport=transport, trust_env=environment, tls=tls)
+        self._reads = _http_client(_READ_IDLE_S, transport=transport, trust_env=environment, tls=tls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -130,8 +131,11 @@ class _Progress:
         return ExchangeFailed(reason, sent=sent, status=self.status)
 
 
-def _http_client(idle_s: float, *, transport: httpx.AsyncBaseTransport | None, trust_env: bool) -> httpx.AsyncClient:
+def _http_client(
+    idle_s: float, *, transport: Transport | None, trust_env: bool, tls: ssl.SSLContext
+) -> httpx.AsyncClient:
     return httpx.AsyncClient(
+        verify=tls,
         transport=transport,
         trust_env=trust_env,
         follow_redirects=False,
@@ -140,6 +144,13 @@ def _http_client(idle_s: float, *, transport: httpx.AsyncBaseTransport | None, t
         # identity: a compressed answer would have to be unpacked before its size is known.
         headers={"user-agent": _user_agent(), "accept-encoding": "identity"},
     )
+
+
+def _tls(endpoint: Endpoint) -> ssl.SSLContext:
+    """Return what TLS is checked with. Plain loopback has none: an empty store trusts nobody, and is there at once."""
+    if endpoint.loopback and endpoint.base_url.startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.create_ssl_context(trust_env=not endpoint.loopback)
 
 
 def _user_agent() -> str:

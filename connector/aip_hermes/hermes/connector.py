@@ -16,7 +16,7 @@ from aip_hermes.hermes.client import HermesClient, Transport
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
 from aip_hermes.hermes.failures import Cancelled, DeadlineExceeded, HermesFailed, OutcomeUnknown, SessionBusy
-from aip_hermes.hermes.handler import HermesHandler
+from aip_hermes.hermes.handler import CONFIRM_S, HermesHandler
 from aip_hermes.hermes.headers import base_headers
 from aip_hermes.ids import CapabilityId, EndpointId
 from aip_hermes.ports import Clock, Faults, NewId
@@ -37,7 +37,8 @@ _KINDS: Final[Mapping[FailureKind, type[HermesFailed]]] = {
 class HermesConnector:
     """Publishes the rows of capabilities.yaml for each endpoint.
 
-    transport: stands in for the network in tests. operations: the rows; None reads the project's own.
+    transport: stands in for the network in tests. operations: the rows; None reads the project's own. confirm_s: for
+    one read-back, in seconds.
     Raises ValueError without an endpoint and for two of one id.
     """
 
@@ -50,6 +51,7 @@ class HermesConnector:
         faults: Faults,
         transport: Transport | None = None,
         operations: Mapping[str, Operation] | None = None,
+        confirm_s: float = CONFIRM_S,
     ) -> None:
         self._endpoints = sorted(endpoints, key=lambda endpoint: endpoint.id)
         if not self._endpoints:
@@ -57,6 +59,7 @@ class HermesConnector:
         if len({endpoint.id for endpoint in self._endpoints}) < len(self._endpoints):
             raise ValueError("two Hermes endpoints have the same id")
         self._new_id = new_id
+        self._confirm_s = confirm_s
         self._clients = {endpoint.id: HermesClient(endpoint, transport=transport) for endpoint in self._endpoints}
         rows = load_operations() if operations is None else operations
         self._offers = tuple(
@@ -104,6 +107,7 @@ class HermesConnector:
                 attempts=Attempts(self._clients[endpoint.id], clock=clock),
                 clock=clock,
                 faults=faults,
+                confirm_s=self._confirm_s,
             ),
             timeout_ms=int(endpoint.turn_timeout_s * 1000) if row.turn else row.timeout_ms,
             reads_first=row.prepare != "none",

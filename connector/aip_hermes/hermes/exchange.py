@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["ExchangeFailed", "FailureReason", "Received", "RequestSpec"]
@@ -23,8 +23,8 @@ class RequestSpec:
 
     method: str
     target: str
-    headers: tuple[tuple[str, bytes], ...]
-    body: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = field(repr=False)
+    body: bytes | None = field(repr=False)
     timeout_s: float
     mutation: bool
 
@@ -35,7 +35,7 @@ class Received:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 class ExchangeFailed(Exception):

@@ -47,17 +47,26 @@ class _Context:
 class HermesHandler:
     """Interprets one row for one endpoint.
 
-    faults: `hermes.send.before` and `hermes.send.after` enclose the one exchange of `send`.
+    faults: `hermes.send.before` and `hermes.send.after` enclose the one exchange of `send`. confirm_s: for all reads of
+    one read-back, in seconds.
     """
 
     def __init__(
-        self, operation: Operation, *, endpoint: Endpoint, attempts: Attempts, clock: Clock, faults: Faults
+        self,
+        operation: Operation,
+        *,
+        endpoint: Endpoint,
+        attempts: Attempts,
+        clock: Clock,
+        faults: Faults,
+        confirm_s: float = CONFIRM_S,
     ) -> None:
         self._operation = operation
         self._endpoint = endpoint
         self._attempts = attempts
         self._clock = clock
         self._faults = faults
+        self._confirm_s = confirm_s
 
     @property
     def operation(self) -> Operation:
@@ -147,10 +156,10 @@ class HermesHandler:
         read = self._confirm_fork if self._operation.confirm == "fork" else self._confirm_row
         found: JsonObject = {}
         try:
-            async with asyncio.timeout(CONFIRM_S):
+            async with asyncio.timeout(self._confirm_s):
                 await read(call, context, outcome, found)
         except TimeoutError:
-            found["incomplete"] = f"the read-back took longer than {CONFIRM_S:g} s"
+            found["incomplete"] = f"the read-back took longer than {self._confirm_s:g} s"
         if isinstance(outcome, Answer):
             ours = dict(outcome.output.get("_aip", {})) | found
             return Answer(output=outcome.output | {"_aip": ours}, text=outcome.text)
@@ -238,7 +247,7 @@ class HermesHandler:
         if requested is not None and reason != "none" and self._proves_now:
             rows = self._rows(call, first=False, repeat=False)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CONFIRM_S):
+                async with asyncio.timeout(self._confirm_s):
                     reason = await evidence.lineage(rows, requested=requested, effective=effective)
         return {"requested": requested, "effective": effective, "reason": reason}
 

@@ -1,0 +1,248 @@
+"""From an input to one request, as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aip_hermes.contract import load_operations
+from aip_hermes.hermes.failures import InputRefused
+from aip_hermes.hermes.request import MAX_BODY_BYTES, Mapped, map_call
+from tests.support.hermes_calls import INPUTS, call_of, endpoint_of
+from tests.support.hermes_stub import KEY
+
+_OPERATIONS = load_operations()
+
+
+def _map(name: str, values: Mapping[str, Any], **members: Any) -> Mapped:
+    return map_call(operation=_OPERATIONS[name], endpoint=endpoint_of(), call=call_of(name, values, **members))
+
+
+def _body(name: str, values: Mapping[str, Any]) -> Any:
+    content = _map(name, values).request.body
+    assert content is not None
+    return json.loads(content)
+
+
+@pytest.mark.requirement("hermes:request:mapping")
+@pytest.mark.parametrize(
+    ("name", "method", "target", "body"),
+    [
+        ("health", "GET", "/health", None),
+        ("health_detailed", "GET", "/health/detailed", None),
+        ("models", "GET", "/v1/models", None),
+        ("capabilities", "GET", "/v1/capabilities", None),
+        ("sessions_list", "GET", "/api/sessions?limit=5", None),
+        ("session_create", "POST", "/api/sessions", {"id": "new-1", "title": "New one"}),
+        ("session_get", "GET", "/api/sessions/s1", None),
+        ("session_patch", "PATCH", "/api/sessions/s1", {"title": "Renamed"}),
+        ("session_delete", "DELETE", "/api/sessions/s1", None),
+        ("session_messages", "GET", "/api/sessions/s1/messages", None),
+        ("session_fork", "POST", "/api/sessions/s1/fork", {"id": "f1", "title": "Fork one"}),
+        ("session_chat", "POST", "/api/sessions/s1/chat", {"message": "What is verified?"}),
+    ],
+)
+def test_each_operation_becomes_its_request(name: str, method: str, target: str, body: object) -> None:
+    request = _map(name, INPUTS[name]).request
+    assert (request.method, request.target) == (method, target)
+    assert (None if request.body is None else json.loads(request.body)) == body
+    assert request.mutation is (method != "GET")
+
+
+@pytest.mark.requirement("hermes:request:body")
+@pytest.mark.parametrize(
+    ("name", "values", "body"),
+    [
+        ("session_create", {"id": "a", "session_key": "family", "idempotency_key": "k"}, {"id": "a"}),
+        ("session_create", {"session_id": "a"}, {"session_id": "a"}),
+        ("session_create", {}, {}),
+        ("session_create", {"body": {"id": "a", "idempotency_key": "k", "session_key": "f"}}, {"id": "a"}),
+        ("session_patch", {"session_id": "s", "title": None, "idempotency_key": "k"}, {"title": None}),
+        ("session_patch", {"session_id": "s", "body": {"session_id": "s", "end_reason": "x"}}, {"end_reason": "x"}),
+        ("session_patch", {"session_id": "s"}, {}),
+        ("session_fork", {"session_id": "s"}, {}),
+        ("session_fork", {"session_id": "s", "id": "c", "title": "T"}, {"id": "c", "title": "T"}),
+        ("session_fork", {"session_id": "s", "title": "T", "body": {"id": "c"}}, {"id": "c"}),
+        ("session_chat", {"session_id": "s", "prompt": "p"}, {"message": "p"}),
+        ("session_chat", {"session_id": "s", "query": "q"}, {"message": "q"}),
+        ("session_chat", {"session_id": "s", "prompt": "p", "query": "q"}, {"message": "p"}),
+        ("session_chat", {"session_id": "s", "message": "m", "prompt": "p"}, {"message": "m"}),
+        ("session_chat", {"session_id": "s", "input": "i", "prompt": "p"}, {"input": "i"}),
+        ("session_chat", {"session_id": "s", "prompt": "p", "body": {}}, {"message": "p"}),
+        ("session_chat", {"session_id": "s", "prompt": "p", "body": {"message": "m"}}, {"message": "m"}),
+        (
+            "session_chat",
+            {"session_id": "s", "message": "m", "system_message": "y", "session_key": "f", "max_events": 3},
+            {"message": "m", "system_message": "y"},
+        ),
+        ("session_chat", {"session_id": "s", "message": "m", "_aip": {"actor": "x"}}, {"message": "m"}),
+    ],
+)
+def test_the_body_is_the_nested_one_or_the_input_without_what_steers_the_transport(
+    name: str, values: Mapping[str, Any], body: Any
+) -> None:
+    assert _body(name, values) == body
+
+
+@pytest.mark.requirement("hermes:request:query")
+@pytest.mark.parametrize(
+    ("values", "query"),
+    [
+        ({}, ""),
+        ({"limit": 0}, "?limit=0"),
+        ({"limit": 200, "offset": 3}, "?limit=200&offset=3"),
+        ({"limit": 5.0}, "?limit=5"),
+        (
+            {"query": {"source": "api server&x"}, "include_children": True},
+            "?include_children=true&source=api%20server%26x",
+        ),
+        ({"limit": 5, "query": {"limit": 5}}, "?limit=5"),
+        ({"source": "票"}, "?source=%E7%A5%A8"),
+    ],
+)
+def test_the_query_holds_what_the_row_names(values: Mapping[str, Any], query: str) -> None:
+    assert _map("sessions_list", values).request.target == "/api/sessions" + query
+
+
+_BAD = {
+    "no id": ("session_get", {}),
+    "number as id": ("session_get", {"session_id": 7}),
+    "empty id": ("session_get", {"session_id": ""}),
+    "dot": ("session_get", {"session_id": "."}),
+    "dots": ("session_get", {"session_id": ".."}),
+    "nul": ("session_get", {"session_id": "a\0"}),
+    "cr": ("session_get", {"session_id": "a\r"}),
+    "lf": ("session_get", {"session_id": "a\n"}),
+    "surrogate": ("session_get", {"session_id": "a\ud800"}),
+    "over 4096 bytes": ("session_get", {"session_id": "é" * 683}),
+    "two ids": ("session_fork", {"session_id": "s", "body": {"session_id": "child"}}),
+    "child up": ("session_fork", {"session_id": "s", "id": "../../evil"}),
+    "child absolute": ("session_fork", {"session_id": "s", "id": "/etc/x"}),
+    "child drive": ("session_fork", {"session_id": "s", "id": "C:x"}),
+    "child backslash": ("session_fork", {"session_id": "s", "id": "a\\b"}),
+    "child 257": ("session_fork", {"session_id": "s", "id": "x" * 257}),
+    "child blank": ("session_fork", {"session_id": "s", "id": "  "}),
+    "child control": ("session_fork", {"session_id": "s", "id": "a\x1bb"}),
+    "child dot": ("session_fork", {"session_id": "s", "id": " . "}),
+    "child like a continuation": ("session_fork", {"session_id": "s", "id": "20260406_164014_74b2d1"}),
+    "new id up": ("session_create", {"body": {"id": "a..b"}}),
+    "new id number": ("session_create", {"id": 0}),
+    "create title": ("session_create", {"title": "x" * 101}),
+    "patch title": ("session_patch", {"session_id": "s", "title": "x" * 101}),
+    "fork title": ("session_fork", {"session_id": "s", "body": {"title": "x" * 101}}),
+    "no message": ("session_chat", {"session_id": "s"}),
+    "blank message": ("session_chat", {"session_id": "s", "message": "  "}),
+    "number message": ("session_chat", {"session_id": "s", "message": 5}),
+    "no parts": ("session_chat", {"session_id": "s", "message": []}),
+    "blank prompt first": ("session_chat", {"session_id": "s", "prompt": " ", "query": "q"}),
+    "body no object": ("session_patch", {"session_id": "s", "body": [1]}),
+    "key 257": ("session_chat", {"session_id": "s", "message": "m", "session_key": "k" * 257}),
+    "key lf": ("session_chat", {"session_id": "s", "message": "m", "session_key": "a\nb"}),
+    "key del": ("session_chat", {"session_id": "s", "message": "m", "session_key": "a\x7fb"}),
+    "two keys": ("session_chat", {"session_id": "s", "session_key": "a", "body": {"message": "m", "session_key": "b"}}),
+    "surrogate in text": ("session_chat", {"session_id": "s", "message": "\udfff"}),
+    "infinite": ("session_create", {"model": float("inf")}),
+    "query list": ("sessions_list", {"query": []}),
+    "unknown in query": ("sessions_list", {"query": {"color": "x"}}),
+    "query differs": ("sessions_list", {"limit": 5, "query": {"limit": 6}}),
+    "blank in query": ("sessions_list", {"query": {"source": " "}}),
+    "null in query": ("sessions_list", {"query": {"limit": None}}),
+    "control in query": ("sessions_list", {"source": "a\x00"}),
+    "huge number": ("sessions_list", {"limit": 10**5000}),
+}
+
+
+@pytest.mark.requirement("hermes:request:refused-before-sending")
+@pytest.mark.parametrize(("name", "values"), _BAD.values(), ids=list(_BAD))
+def test_what_can_not_be_a_request_is_refused(name: str, values: Mapping[str, Any]) -> None:
+    with pytest.raises(InputRefused) as caught:
+        _map(name, values)
+    assert (caught.value.code, caught.value.uncertain) == ("connector.hermes_agent.configuration_or_input", False)
+    assert "primary" in caught.value.message
+    assert len(caught.value.message) < 400
+
+
+@pytest.mark.requirement("hermes:request:titles")
+@pytest.mark.parametrize(
+    "title", ["x" * 100, "  " + "x" * 100 + "\u200b", "\N{GRINNING FACE}" * 100, "e\u0301" * 50, "a  " * 50, None, ""]
+)
+def test_a_title_of_a_hundred_code_points_after_cleaning_is_sent_as_it_is(title: str | None) -> None:
+    assert _body("session_patch", {"session_id": "s", "title": title}) == {"title": title}
+
+
+@pytest.mark.requirement("hermes:request:refused-before-sending")
+def test_a_body_over_sixteen_mebibytes_is_refused() -> None:
+    with pytest.raises(InputRefused):
+        _map("session_chat", {"session_id": "s", "message": "x" * MAX_BODY_BYTES})
+
+
+@pytest.mark.requirement("hermes:request:refused-before-sending")
+def test_nesting_without_end_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InputRefused):
+        _map("session_create", {"model": deep})
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+_MEMBERS = st.dictionaries(
+    st.sampled_from(
+        [
+            "session_id",
+            "id",
+            "title",
+            "end_reason",
+            "message",
+            "input",
+            "prompt",
+            "query",
+            "limit",
+            "source",
+            "offset",
+            "session_key",
+            "idempotency_key",
+            "max_events",
+            "include_children",
+            "_aip",
+            "model",
+        ]
+    ),
+    _JSON | st.text(max_size=8),
+    max_size=5,
+)
+_INPUTS = st.one_of(_MEMBERS, st.builds(lambda top, body: {**top, "body": body}, _MEMBERS, _MEMBERS | _JSON))
+_TARGET = re.compile(r"/[A-Za-z0-9/._~%?&=-]*")
+
+
+@pytest.mark.requirement("hermes:request:one-or-refused")
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(name=st.sampled_from(sorted(_OPERATIONS)), values=_INPUTS)
+def test_any_json_input_maps_to_one_well_formed_request_or_is_refused(name: str, values: Mapping[str, Any]) -> None:
+    operation = _OPERATIONS[name]
+    try:
+        request = _map(name, values).request
+    except InputRefused:
+        return
+    assert _TARGET.fullmatch(request.target)
+    path = request.target.split("?")[0]
+    assert len(path.split("/")) == len(operation.path.split("/"))
+    assert not {".", ".."} & set(path.split("/"))
+    assert request == _map(name, values).request
+    if request.body is not None:
+        sent = json.loads(request.body)
+        assert isinstance(sent, dict)
+        assert not {"session_key", "idempotency_key", "_aip"} & sent.keys()
+    for header, value in request.headers:
+        assert re.fullmatch(rb"[^\x00-\x08\x0a-\x1f\x7f]+", value), header
+    assert KEY.encode() not in request.target.encode() + (request.body or b"")
