@@ -9,12 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from aip_hermes.database import AlreadyOwned
 from aip_hermes.embedded import SessionDB, open_endpoint
 from aip_hermes.secret import Secret
-from tests.support.embedded_endpoint import KEY, asgi_client, code_of, served
+from tests.support.embedded_endpoint import KEY, GatedModel, asgi_client, code_of, served
 
 ROWS = 20_000
 
@@ -51,6 +52,20 @@ async def test_health_answers_while_a_large_transcript_is_read(tmp_path: Path) -
         # Client and server share this process and its two cores; a read on the event loop would stop it for longer.
         assert len(waits) > 2
         assert sorted(waits)[len(waits) // 2] < 0.1
+
+
+@pytest.mark.requirement("embedded:turn:shutdown")
+async def test_a_server_that_ends_stops_its_turns_and_keeps_their_user_rows(tmp_path: Path) -> None:
+    model = GatedModel()
+    async with asyncio.timeout(5):
+        async with served(tmp_path, model=model) as hermes:
+            await hermes.create("s")
+            turn = asyncio.create_task(hermes.chat("s", "kept"))
+            await model.asked.wait()
+        with pytest.raises(httpx.HTTPError):
+            (await turn).raise_for_status()
+    async with SessionDB(tmp_path / "hermes.db") as db:
+        assert [row["content"] for row in await db.get_messages("s")] == ["kept"]
 
 
 @pytest.mark.requirement("embedded:turn:durable")

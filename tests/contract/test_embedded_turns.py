@@ -248,11 +248,16 @@ async def test_a_turn_whose_caller_leaves_is_stored(tmp_path: Path) -> None:
         ([], "missing_message"),
         ([{"type": "text", "text": " "}], "missing_message"),
         ([{"type": "text", "text": "x"}, {"type": "file"}], "unsupported_content_type"),
-        ([{"type": "video"}], "unsupported_content_type"),
+        (["a", "b"], "missing_message"),
+        ([{"type": "video"}], "missing_message"),
+        ([{"text": "no type"}], "missing_message"),
+        ([{"type": "text", "text": "x"}, {"type": "video"}], "unsupported_content_type"),
+        ([{"type": "text", "text": "x"}, {"text": "no type"}], "unsupported_content_type"),
         ([{"type": "image_url", "image_url": "data:text/plain;base64,aGk="}], "unsupported_content_type"),
         ([{"type": "image_url"}], "invalid_image_url"),
         ([{"type": "input_image", "image_url": {"url": "ftp://host/y.png"}}], "invalid_image_url"),
-        ([5], "invalid_content_part"),
+        ([5], "missing_message"),
+        ([{"type": "text", "text": "x"}, 5], "invalid_content_part"),
     ],
 )
 @pytest.mark.requirement("embedded:turn:input")
@@ -272,6 +277,7 @@ async def test_a_system_message_is_a_text(tmp_path: Path, name: str) -> None:
     async with endpoint(tmp_path) as hermes:
         await hermes.create("s")
         assert code_of(await hermes.chat("s", "x", **{name: ["a"]})) == (400, "invalid_system_message")
+        assert (await hermes.chat("s", "x", **{name: 0})).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -279,7 +285,7 @@ async def test_a_system_message_is_a_text(tmp_path: Path, name: str) -> None:
     [
         ("x" * 70_000, "x" * 65_536, "x" * 65_536),
         ("W\0s\ud83d", "W\0s\ufffd", "W\0s\ufffd"),
-        (["a", {"type": "input_text", "text": "b"}], "a\nb", "a\nb"),
+        (["a", {"type": "INPUT_TEXT", "text": 5}], "a\n5", "a\n5"),
         (
             [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}}],
             [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE}}],

@@ -271,6 +271,11 @@ PROMISES = (
         sentence="A turn whose caller leaves runs to its end and is stored.",
     ),
     Promise(
+        id="embedded:turn:shutdown",
+        source="API server §8.4; field report F041",
+        sentence="A server that ends stops its running turns within seconds; their user rows stay.",
+    ),
+    Promise(
         id="embedded:turn:durable",
         source="Sessions §16.14; API server §5.6",
         sentence="The user row is on disk before the model is asked: it survives SIGKILL during the call.",

@@ -168,7 +168,9 @@ async def served(folder: Path, *, model: Model | None = None) -> AsyncIterator[R
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
-            server = _Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
+            server = _Server(
+                uvicorn.Config(app, log_config=None, ws="none", lifespan="on", timeout_graceful_shutdown=1)
+            )
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
                 async with httpx.AsyncClient(

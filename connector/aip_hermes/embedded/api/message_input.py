@@ -30,7 +30,8 @@ class TurnInput:
 def turn_input(body: Mapping[str, Any]) -> TurnInput:
     """Read `message` (else `input`) and `system_message` (else `instructions`) of a turn.
 
-    Refused with 400: no message, a blank one, a part that is neither text nor image, a system message that is no text.
+    Falsy values count as absent. Refused with 400: no message, one that says nothing (no image and no text part with
+    text), then a part that is neither text nor image, a system message that is no text.
     Text is cut at 65,536 characters, a list at 1,000 parts, as Hermes does.
     """
     content = _content(body.get("message") or body.get("input"))
@@ -40,15 +41,27 @@ def turn_input(body: Mapping[str, Any]) -> TurnInput:
 def _content(message: object) -> str | list[dict[str, Any]]:
     if isinstance(message, str) and message.strip():
         return _cut(message)
-    if isinstance(message, list):
+    if isinstance(message, list) and any(_says_something(part) for part in message):
         parts = [_part(part) for part in message[:MAX_MESSAGE_PARTS]]
         if all(part["type"] == "text" for part in parts):
-            text = "\n".join(part["text"] for part in parts)
-            if text.strip():
-                return _cut(text)
-        else:
-            return parts
+            return _cut("\n".join(part["text"] for part in parts))
+        return parts
     raise Refusal(400, "Missing 'message' field", code=HermesCode.MISSING_MESSAGE)
+
+
+def _says_something(part: object) -> bool:
+    if not isinstance(part, Mapping):
+        return False
+    return _kind(part) in _IMAGE or (_kind(part) in _TEXT and bool(_text(part).strip()))
+
+
+def _kind(part: Mapping[str, Any]) -> str:
+    return str(part.get("type")).lower()
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    text = part.get("text")
+    return "" if text is None else str(text)
 
 
 def _part(part: object) -> dict[str, Any]:
@@ -56,10 +69,9 @@ def _part(part: object) -> dict[str, Any]:
         return {"type": "text", "text": _cut(part)}
     if not isinstance(part, Mapping):
         raise Refusal(400, "A content part is a text or an object", code=HermesCode.INVALID_CONTENT_PART, param=_PARAM)
-    kind = part.get("type")
+    kind = _kind(part)
     if kind in _TEXT:
-        text = part.get("text")
-        return {"type": "text", "text": _cut(text if isinstance(text, str) else "")}
+        return {"type": "text", "text": _cut(_text(part))}
     if kind in _IMAGE:
         return {"type": "image_url", "image_url": {"url": _image_url(part.get("image_url"))}}
     what = "Files are not supported here" if kind in _FILE else "Only text and image parts are supported"
@@ -81,12 +93,10 @@ def _image_url(image: object) -> str:
 
 
 def _system_message(body: Mapping[str, Any]) -> str | None:
-    value = body.get("system_message")
-    if value is None:
-        value = body.get("instructions")
-    if value is not None and not isinstance(value, str):
+    value = body.get("system_message") or body.get("instructions")
+    if value and not isinstance(value, str):
         raise Refusal(400, "system_message must be a string", code=HermesCode.INVALID_SYSTEM_MESSAGE)
-    return scrubbed(value) if value and value.strip() else None
+    return scrubbed(value) if isinstance(value, str) and value.strip() else None
 
 
 def _stored(content: str | list[dict[str, Any]]) -> str:
