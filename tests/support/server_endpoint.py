@@ -1,4 +1,4 @@
-"""The smallest Hermes: one session that can be read, behind a gate, on a free port of this machine."""
+"""The smallest Hermes: one session that can be read and deleted, behind a gate, on a free port of this machine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ SESSION: Final[dict[str, Any]] = {
     "object": "hermes.session",
     "session": {"id": "s", "source": "api_server", "message_count": 0, "started_at": 1.0, "ended_at": None},
 }
+DELETED: Final[dict[str, Any]] = {"object": "hermes.session.deleted", "id": "s", "deleted": True}
 
 
 class GatedEndpoint:
-    """requests: request lines, in order. entered: a session is being read. gate: the answer waits for it."""
+    """requests: request lines, in order. entered: a session was asked for. gate: the answer waits for it."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -45,7 +46,7 @@ class GatedEndpoint:
             if " /api/sessions/" in line:
                 self.entered.set()
                 await self.gate.wait()
-                body = SESSION
+                body = DELETED if line.startswith("DELETE") else SESSION
             data = json.dumps(body).encode()
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self, get_args
+from types import MappingProxyType
+from typing import Final, Self
 
 from aip_hermes import wire
 from aip_hermes.ports import Clock
@@ -23,16 +24,21 @@ __all__ = ["ISSUER", "TokenTable", "principal_kind"]
 ISSUER: Final = "aip-hermes:native-http"
 """Who vouches for a caller that showed a token of the table."""
 
-_KINDS_BY_PREFIX: Final = frozenset(("human", "service", "system", "tenant", "customer", "contact"))
+_KINDS: Final[Mapping[str, wire.PrincipalKind]] = MappingProxyType(
+    {
+        "human": "human",
+        "service": "service",
+        "system": "system",
+        "tenant": "tenant",
+        "customer": "customer",
+        "contact": "contact",
+    }
+)
 
 
 def principal_kind(principal_id: str) -> wire.PrincipalKind:
     """Return the kind that an id's first segment names; anything else is an agent."""
-    prefix = principal_id.partition(":")[0]
-    kind: wire.PrincipalKind = next(
-        (kind for kind in get_args(wire.PrincipalKind) if kind == prefix and prefix in _KINDS_BY_PREFIX), "agent"
-    )
-    return kind
+    return _KINDS.get(principal_id.partition(":")[0], "agent")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
