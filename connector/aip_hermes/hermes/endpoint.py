@@ -18,6 +18,7 @@ OnClosed = Literal["forward", "refuse"]
 
 _RAW_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _MAX_TURN_S: Final = 86_400.0
 
 
@@ -107,12 +108,23 @@ def _check_origin(base_url: str) -> None:
         raise EndpointInvalid("base_url is no URL") from None
     if parts.scheme not in ("http", "https"):
         raise EndpointInvalid("base_url starts with http:// or https://")
-    if not parts.hostname:
-        raise EndpointInvalid("base_url names a host")
+    if not _is_host(parts.hostname or ""):
+        raise EndpointInvalid(
+            "base_url names a host: an address, or a name of ASCII letters, digits, `-`, `_` and dots"
+        )
     if "@" in parts.netloc:
         raise EndpointInvalid("base_url holds no user name and no password; put the key into a file")
     if parts.path != "/" or "?" in base_url or "#" in base_url:
         raise EndpointInvalid("base_url is an origin: no path, query or fragment behind host and port")
+
+
+def _is_host(host: str) -> bool:
+    """Whether `host` is an IP address or a name of labels of 1–63 characters; others fail late, at the resolver."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.removesuffix(".").split("."))
+    return True
 
 
 def _check_display_name(value: str) -> None:
