@@ -152,6 +152,16 @@ async def test_a_deadline_that_has_passed_sends_nothing(name: str) -> None:
     assert stub.arrived == []
 
 
+@pytest.mark.requirement("hermes:headers:trusted-context")
+async def test_a_deadline_that_was_set_after_prepare_still_travels() -> None:
+    clock = FakeClock()
+    async with StubEndpoint() as stub, connector_of(endpoint_of(stub.base_url), clock=clock) as connector:
+        handler = handler_of(connector, "session_create")
+        prepared = await handler.prepare(call_of("session_create"), None)
+        await handler.send(call_of("session_create", deadline_ms=clock.now_ms() + 60_000), prepared)
+    assert stub.arrived[0].headers["x-aip-deadline-unix-ms"] == str(clock.now_ms() + 60_000)
+
+
 @pytest.mark.requirement("hermes:confirm:two-seconds")
 async def test_a_read_back_that_hangs_keeps_the_outcome_and_says_so() -> None:
     async with (

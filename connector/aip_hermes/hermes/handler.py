@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aip_hermes.contract.handler import Answer, Call, Description, JsonObject, Prepared, SerialKey
@@ -18,12 +18,13 @@ from aip_hermes.hermes import session_evidence as evidence
 from aip_hermes.hermes.answer import Asked
 from aip_hermes.hermes.attempts import Attempts, Shape
 from aip_hermes.hermes.endpoint import Endpoint
-from aip_hermes.hermes.exchange import Received
+from aip_hermes.hermes.exchange import Received, RequestSpec
 from aip_hermes.hermes.failures import (
     MissingCredential,
     RemoteTemporary,
     TenantMismatch,
 )
+from aip_hermes.hermes.headers import headers_of_call
 from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn
 from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.session_rows import Rows, SessionRow
@@ -140,7 +141,7 @@ class HermesHandler:
         exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
         await self._faults.reach("hermes.send.before")
         output = await exchange(
-            context.mapped.request,
+            self._request_now(call, context.mapped),
             asked,
             deadline_ms=call.deadline_ms,
             shape=self._shape(),
@@ -288,6 +289,13 @@ class HermesHandler:
 
     def _map(self, call: Call) -> Mapped:
         return map_call(operation=self._operation, endpoint=self._endpoint, call=call)
+
+    def _request_now(self, call: Call, mapped: Mapped) -> RequestSpec:
+        """Return the request with the headers of `call`: prepare may have run before the deadline was known."""
+        headers = headers_of_call(
+            operation=self._operation, endpoint=self._endpoint, call=call, session_key=mapped.session_key
+        )
+        return replace(mapped.request, headers=headers)
 
     def _context(self, call: Call, prepared: Prepared) -> _Context:
         if isinstance(prepared.context, _Context):
