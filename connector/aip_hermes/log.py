@@ -27,6 +27,7 @@ REDACTED: Final = "[redacted]"
 PAYLOAD_FIELDS: Final = frozenset(("body", "input", "key", "output", "query", "title"))
 """Fields that are never logged, besides the redaction classes: what callers and endpoints send and answer."""
 
+_FIRST: Final = ("timestamp", "level", "event")
 _MAX_TEXT: Final = 2000
 _MAX_FRAMES: Final = 24
 
@@ -78,10 +79,9 @@ def place_of_exception(_logger: Any, _method: str, event: MutableMapping[str, An
 
 
 def redact_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Apply the field classes to every field, at any depth; event name, level and time are constants."""
-    for name, value in list(event.items()):
-        event[name] = _redacted(name, value)
-    return event
+    """Apply the field classes to every field, at any depth; time, level and name of the event come first."""
+    ordered = [*(name for name in _FIRST if name in event), *(name for name in event if name not in _FIRST)]
+    return {name: _redacted(name, event[name]) for name in ordered}
 
 
 def _redacted(name: str, value: Any) -> Any:
