@@ -77,7 +77,7 @@ async def _echo(call: Call) -> Answer:
 
 @dataclass
 class ScriptedConnector:
-    """Offers rows of the real file. `send` plays the provider; `failures` raises at a step: check, describe, prepare."""
+    """Offers rows of the real file. `send` plays the provider; `failures` raises at a step, for example `prepare`."""
 
     tenant: str | None = "tenant-a"
     endpoints: Sequence[str] = ("primary",)

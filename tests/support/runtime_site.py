@@ -167,8 +167,11 @@ class Site:
 
     async def edit(self, query: str, **params: object) -> None:
         """Change the store behind the runtime's back."""
-        async with Database(self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+        async with self._database(read_only=False) as database:
             await database.write(lambda connection: connection.execute(query, params))
+
+    def _database(self, *, read_only: bool) -> Database:
+        return Database(self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID, read_only=read_only)
 
     async def submit(self, runtime: Runtime, given: wire.Action, by: Caller | None = None) -> wire.ActionResult:
         return await runtime.submit(given, by or requester(), MessageContext())

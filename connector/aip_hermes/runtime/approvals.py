@@ -26,7 +26,7 @@ from aip_hermes.runtime.settlement import Ending, origin_of, settle
 from aip_hermes.runtime.store import QUERIES, to_json
 from aip_hermes.runtime.submission import Submission
 
-__all__ = ["RUNTIME", "action_of", "conclude", "expire", "fetch", "make_request", "overdue", "park"]
+__all__ = ["RUNTIME", "action_of", "conclude", "expire", "expire_all", "fetch", "make_request", "overdue", "park"]
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
 """Who decides that a time is up."""
@@ -224,6 +224,13 @@ def expire(connection: Connection, row: Mapping[str, Any], *, now: int, new_id: 
         decision_id=f"decision:{row['approval_id']}:expired",
     )
     return conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id)
+
+
+def expire_all(connection: Connection, *, now: int, new_id: NewId) -> None:
+    """End every pending approval whose time is up."""
+    while overdue_rows := connection.execute(QUERIES["fetch_overdue"], {"now": now}):
+        for row in overdue_rows:
+            expire(connection, row, now=now, new_id=new_id)
 
 
 def _pending(submission: Submission, request: wire.ApprovalRequest) -> dict[str, Any]:

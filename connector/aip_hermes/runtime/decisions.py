@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
+
 from aip_hermes import wire
 from aip_hermes.database import Connection, Database
 from aip_hermes.ports import Clock, Faults, NewId
@@ -19,15 +21,17 @@ from aip_hermes.runtime.authority import Authorities, AuthorityEntry
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.constraints import check_constraints
 from aip_hermes.runtime.events import decision_event_id, fetch_event, result_event_id
-from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import ApprovalUnknown, ApprovalUnverified, decision_refused
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.pipeline import Pipeline
+from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import from_json
 from aip_hermes.runtime.submission import RESERVATION_GRACE_MS, Resumption, Submission
 from aip_hermes.runtime.waiting import Finished, Overrun, within
 
 __all__ = ["Decisions"]
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +60,6 @@ class Decisions:
         database: Database,
         authorities: Authorities,
         pipeline: Pipeline,
-        executor: Executor,
         finished: Finished,
         clock: Clock,
         new_id: NewId,
@@ -66,7 +69,6 @@ class Decisions:
         self._database = database
         self._authorities = authorities
         self._pipeline = pipeline
-        self._executor = executor
         self._finished = finished
         self._clock = clock
         self._new_id = new_id
@@ -100,17 +102,47 @@ class Decisions:
         resumed = Resumption(
             approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]), decided_by=decision.approver
         )
-        submission = Submission.unparked(
-            from_json(action["parked"]), tenant=action["tenant"], attempt=action["attempt"], resumed=resumed
-        )
-        found, approved = digests.frozen_input_hash(submission.action), row["input_hash"]
-        if found != approved or digests.content_hash(submission.action) != row["content_hash"]:
-            refusal = ApprovalUnverified(
-                "approved input differs from the input that is stored now; nothing was sent",
-                details={"approval_id": row["approval_id"], "approved_input_hash": approved, "found_input_hash": found},
+        submission, found = self._unparked(action, resumed)
+        unchanged = submission is not None and digests.content_hash(submission.action) == row["content_hash"]
+        if submission is not None and unchanged and found == row["input_hash"]:
+            return await self._pipeline.resume(submission)
+        return await self._refuse(action, row, found=found)
+
+    def _unparked(self, action: Mapping[str, Any], resumed: Resumption) -> tuple[Submission | None, str | None]:
+        """Return the frozen action and its digest; None for what is no action any more."""
+        try:
+            submission = Submission.unparked(
+                from_json(action["parked"]), tenant=action["tenant"], attempt=action["attempt"], resumed=resumed
             )
-            return await self._executor.run(submission, ready=refusal)
-        return await self._pipeline.resume(submission)
+            return submission, digests.frozen_input_hash(submission.action)
+        except (ValueError, TypeError, KeyError):
+            log.warning("approval.parked_unreadable", action_id=action["action_id"])
+            return None, None
+
+    async def _refuse(
+        self, action: Mapping[str, Any], row: Mapping[str, Any], *, found: str | None
+    ) -> Mapping[str, Any]:
+        refusal = ApprovalUnverified(
+            "the approved input differs from the input that is stored now; nothing was sent",
+            details={
+                "approval_id": row["approval_id"],
+                "approved_input_hash": row["input_hash"],
+                "found_input_hash": found,
+            },
+        )
+        stored = await self._database.write(
+            lambda connection: settle(
+                connection,
+                tenant=action["tenant"],
+                action_id=action["action_id"],
+                attempt=action["attempt"],
+                ending=Ending(outcome=refusal, approval_id=row["approval_id"], approval_status="approved"),
+                now=self._clock.now_ms(),
+                new_id=self._new_id,
+            )
+        )
+        self._finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
+        return stored
 
     async def _fresh(self, tenant: str, approval_id: str) -> Mapping[str, Any]:
         """Return the approval as it stands now; one whose time is up is ended first."""
@@ -167,7 +199,7 @@ class Decisions:
                 approvals.fetch(c, tenant=tenant, approval_id=case.request.id),
             )
         )
-        if case.decision.decision == "approved" and row is not None:
+        if action["state"] == "running" and row is not None:
             await self.resume(action, row)
         else:
             self._finished.tell(tenant=tenant, action_id=action_id, stored=from_json(action["result"]))

@@ -21,8 +21,8 @@ from aip_hermes.runtime.failures import HandlerBroken, Interrupted, OutputInvali
 from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
-from aip_hermes.runtime.settlement import Ending, settle
-from aip_hermes.runtime.store import QUERIES, to_json
+from aip_hermes.runtime.settlement import Ending, LostClaim, settle
+from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Finished, Overrun, within
 
@@ -104,9 +104,12 @@ class Executor:
 
     async def aclose(self) -> None:
         """Give up on settlements that the store refuses; the next start finds their actions."""
-        for task in list(self._settling):
+        settling = list(self._settling)
+        if settling:
+            await asyncio.wait(settling, timeout=1.0)
+        for task in settling:
             task.cancel()
-        await asyncio.gather(*self._settling, return_exceptions=True)
+        await asyncio.gather(*settling, return_exceptions=True)
 
     async def _attempt(
         self, submission: Submission, ready: Prepared | ActionFailed | None, progress: _Progress
@@ -190,7 +193,7 @@ class Executor:
         return confirmed if isinstance(confirmed, Answer) == isinstance(outcome, Answer) else outcome
 
     async def _settle(self, submission: Submission, outcome: Outcome, held: Held | None) -> Mapping[str, Any]:
-        delay_s = 0.1
+        delay_s, again = 0.1, False
         try:
             while True:
                 try:
@@ -203,7 +206,13 @@ class Executor:
                         raise
                     log.warning("action.settle_failed", action_id=submission.action.id, kind=exc.kind)
                     await self._clock.sleep(delay_s)
-                    delay_s = min(delay_s * 2, 5.0)
+                    delay_s, again = min(delay_s * 2, 5.0), True
+                except LostClaim:
+                    # Nobody else settles our attempt: the write that was answered with a failure did arrive.
+                    if not again:
+                        raise
+                    stored = await self._database.read(lambda connection: _kept(connection, submission))
+                    break
         finally:
             if held is not None:
                 self._locks.free(held.key)
@@ -235,6 +244,12 @@ class Executor:
     def _seconds(self, call: Call) -> float:
         assert call.deadline_ms is not None  # noqa: S101 - set when the lock was taken
         return max(call.deadline_ms - self._clock.now_ms(), 1) / 1000 + self._limits.overrun_ms / 1000
+
+
+def _kept(connection: Connection, submission: Submission) -> Mapping[str, Any]:
+    address = {"tenant": submission.tenant, "action_id": submission.action.id}
+    kept: Mapping[str, Any] = from_json(connection.execute(QUERIES["fetch_action"], address)[0]["result"])
+    return kept
 
 
 def connector_failure(

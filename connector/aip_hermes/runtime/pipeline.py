@@ -16,7 +16,7 @@ from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector, Description, Prepared
 from aip_hermes.database import Connection, Database
-from aip_hermes.errors import ActionFailed
+from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
 from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.runtime import approvals, policy
@@ -113,7 +113,7 @@ class Pipeline:
                 passed = await check(submission)
                 assert isinstance(passed, Submission)  # noqa: S101 - these five never answer
                 submission = passed
-        except CapabilityUnknown:
+        except RequestRefused:
             ready = CapabilityWithdrawn("the capability was withdrawn after the approval; nothing was sent")
         except ActionFailed as failure:
             ready = failure

@@ -138,9 +138,7 @@ class Views:
         now = self._clock.now_ms()
         overdue = await self._database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
         if overdue:
-            await self._database.write(
-                lambda c: [approvals.expire(c, row, now=now, new_id=self._new_id) for row in overdue]
-            )
+            await self._database.write(lambda c: approvals.expire_all(c, now=now, new_id=self._new_id))
 
     def _slice(
         self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int

@@ -51,9 +51,7 @@ async def recover(
                 released.append((action, approval))
             else:
                 _end(connection, action, _verdict(action, connectors), now=now, new_id=new_id)
-        while overdue := connection.execute(QUERIES["fetch_overdue"], {"now": now}):
-            for row in overdue:
-                approvals.expire(connection, row, now=now, new_id=new_id)
+        approvals.expire_all(connection, now=now, new_id=new_id)
         return released
 
     return await database.write(once)

@@ -84,7 +84,6 @@ class Runtime:
             database=database,
             authorities=authorities,
             pipeline=self._pipeline,
-            executor=self._executor,
             finished=finished,
             clock=clock,
             new_id=new_id,

@@ -22,7 +22,8 @@ class Overrun(Exception):
 async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
     """Return what `awaitable` returns, or cancel it and raise Overrun after `seconds`.
 
-    Whatever was finished at that moment counts: a result in hand is never thrown away.
+    Whatever was finished at that moment counts: a result in hand is never thrown away. Work that ends by a cancellation
+    of its own is an Overrun too: it has no outcome.
     """
     work = asyncio.ensure_future(awaitable)
     bell = asyncio.ensure_future(clock.sleep(seconds))
@@ -32,8 +33,8 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
             work.cancel()
             # One turn of the loop is what a well-behaved coroutine needs to end.
             await asyncio.wait((work,), timeout=0.5)
-            if not work.done() or work.cancelled():
-                raise Overrun
+        if not work.done() or work.cancelled():
+            raise Overrun
         return work.result()
     finally:
         bell.cancel()
