@@ -231,6 +231,7 @@ def test_bad_json_is_refused_with_its_place_and_nothing_is_sent(
         "action call ftp://x cap:x",
         "action call http://user:pass@127.0.0.1:1 cap:x",
         "action call http://127.0.0.1:99999 cap:x",
+        "action call http://xn--a cap:x --action-id act_1",
         "action status URL 1",
         "action status URL act_1 --wait-ms -1",
         "action cancel URL act_1",

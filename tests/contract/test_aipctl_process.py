@@ -154,6 +154,39 @@ def test_another_machine_is_reached_through_the_configured_proxy() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.requirement("client:failure:told-apart", "aipctl:output:json-or-nothing")
+@pytest.mark.parametrize("proxy", ["foo://x", "http://no-such-proxy.invalid:1", UNUSED])
+def test_a_proxy_that_is_of_no_use_is_named_as_the_cause(proxy: str) -> None:
+    done = run_aipctl("manifest", "fetch", "http://aip.example.test", env={"HTTP_PROXY": proxy})
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"next: a proxy is configured" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_file_that_holds_no_certificates_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("no certificate")
+    file.chmod(0o644)
+    done = run_aipctl("manifest", "fetch", "https://127.0.0.1:9", "--native-tls-ca-file", str(file))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(f"{file} holds no certificates\n".encode())
+
+
+@pytest.mark.requirement("aipctl:approval:shows-all")
+def test_on_a_terminal_an_approval_is_a_table() -> None:
+    ours, theirs = os.openpty()
+    with running_stub(answers.read_routes) as stub, os.fdopen(ours, "rb", buffering=0) as screen:
+        process = start_aipctl("approval", "show", stub.url, answers.APPROVAL_ID, stdout=theirs)
+        os.close(theirs)
+        shown = b""
+        while b"policy hash" not in shown:
+            shown += screen.read(4096)
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+    assert "┃".encode() in shown or "│".encode() in shown
+    assert b"support-case-1" in shown
+
+
 @pytest.fixture
 def token(tmp_path: Path) -> Path:
     file = tmp_path / "token"

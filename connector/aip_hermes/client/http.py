@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -33,6 +34,8 @@ MAX_RESPONSE_BYTES = 4_194_304
 
 _KEEP_ALIVE_S = 1.0
 """Longer idle connections are not used again: a request lost on a stale one would be a false "uncertain"."""
+
+_CHECK_PROXY = "a proxy is configured; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,23 +86,35 @@ class HttpConnection:
         if parts.username is not None or parts.password is not None:
             raise ValueError("the base URL must not carry a user name or a password")
         self.origin = f"{parts.scheme}://{parts.netloc}"
+        try:
+            _ = httpx.URL(self.origin).host
+        except (httpx.InvalidURL, ValueError) as exc:
+            raise ValueError("the base URL has no usable host name or port") from exc
         self._max_response_bytes = max_response_bytes
         self._read = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
         self._answer = httpx.Timeout(answer_timeout_s, connect=connect_timeout_s, write=read_timeout_s)
         # Identity coding: a compressed answer could be far longer than what the limit saw.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         local = is_loopback(parts.hostname)
+        self._proxied = not local and _has_proxy(parts.scheme, parts.hostname)
         if token is not None:
             headers["Authorization"] = f"Bearer {token.reveal()}"
-        self._client = httpx.AsyncClient(
-            headers=headers,
-            follow_redirects=False,
-            trust_env=not local,
-            # Plain http to this machine needs no certificates, and reading them takes longer than the whole exchange.
-            verify=False if local and parts.scheme == "http" else _trust(tls_ca_file),
-            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
-            transport=transport,
-        )
+        # Plain http to this machine needs no certificates, and reading them takes longer than the whole exchange.
+        trust = False if local and parts.scheme == "http" else _trust(tls_ca_file)
+        try:
+            self._client = httpx.AsyncClient(
+                headers=headers,
+                follow_redirects=False,
+                trust_env=not local,
+                verify=trust,
+                limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+                transport=transport,
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as exc:
+            # What else is configured was checked above.
+            raise NotReachable(
+                f"no connection to {self.origin}: the proxy of the environment can't be used", next_step=_CHECK_PROXY
+            ) from exc
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,7 +153,10 @@ class HttpConnection:
             finally:
                 await response.aclose()
         except httpx.HTTPError as exc:
-            raise _failure(exc, origin=self.origin, changes=changes) from exc
+            failure = _failure(exc, origin=self.origin, changes=changes)
+            if self._proxied and isinstance(failure, NotReachable):
+                failure.next_step = _CHECK_PROXY
+            raise failure from exc
 
     async def _content(self, response: httpx.Response, *, changes: bool) -> bytes:
         content = bytearray()
@@ -156,8 +174,18 @@ class HttpConnection:
 def _trust(ca_file: Path | None) -> ssl.SSLContext:
     context = httpx.create_ssl_context()
     if ca_file is not None:
-        context.load_verify_locations(cafile=str(ca_file))
+        try:
+            context.load_verify_locations(cafile=str(ca_file))
+        except OSError as exc:
+            raise TlsFailed(
+                f"{ca_file} holds no certificates", next_step="name a PEM file: -----BEGIN CERTIFICATE-----"
+            ) from exc
     return context
+
+
+def _has_proxy(scheme: str, host: str) -> bool:
+    proxies = getproxies()
+    return bool(proxies.get(scheme) or proxies.get("all")) and not proxy_bypass(host)
 
 
 def _failure(exc: httpx.HTTPError, *, origin: str, changes: bool) -> ClientFailure:
@@ -174,10 +202,7 @@ def _failure(exc: httpx.HTTPError, *, origin: str, changes: bool) -> ClientFailu
             return ConnectionRefused(f"no connection to {origin}: refused")
         return NotReachable(f"no connection to {origin}")
     if isinstance(exc, httpx.ProxyError):
-        return NotReachable(
-            f"no connection to {origin}: the configured proxy refused",
-            next_step="check the proxy variables of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)",
-        )
+        return NotReachable(f"no connection to {origin}: the configured proxy refused", next_step=_CHECK_PROXY)
     if isinstance(exc, httpx.PoolTimeout | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return NotReachable(f"no request to {origin} could be made")
     if isinstance(exc, httpx.TimeoutException):

@@ -100,13 +100,17 @@ async def _with_connection(url: str, options: GlobalOptions, work: Callable[[Aip
         principal_id = PrincipalId(options.principal_id) if options.principal_id else DEFAULT_PRINCIPAL
     except IdentityError as exc:
         raise click.UsageError(f"--native-principal-id: {exc}") from exc
-    async with AipConnection(
-        base_url=url,
-        token=load_token(value=options.token, file=options.token_file),
-        principal_id=principal_id,
-        max_response_bytes=options.max_response_bytes,
-        tls_ca_file=_checked_ca_file(options.tls_ca_file),
-    ) as connection:
+    try:
+        connection = AipConnection(
+            base_url=url,
+            token=load_token(value=options.token, file=options.token_file),
+            principal_id=principal_id,
+            max_response_bytes=options.max_response_bytes,
+            tls_ca_file=_checked_ca_file(options.tls_ca_file),
+        )
+    except ValueError as exc:
+        raise click.UsageError(f"URL: {exc}") from exc
+    async with connection:
         return await work(connection)
 
 
