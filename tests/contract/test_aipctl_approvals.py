@@ -79,6 +79,8 @@ def test_a_decided_record_or_a_foreign_token_sends_no_decision(status: str, name
         done = _run("approval", "approve", stub.url, APPROVAL, "--reason", "x", *options)
         assert (done.exit_code, done.stdout, stub.posts) == (1, "", [])
         assert "nothing was sent" in done.stderr
+        if named is None:
+            assert f"next: aipctl approval show {stub.url} {APPROVAL}" in done.stderr
 
 
 def test_decide_sends_the_decision_as_it_is(stub: StubServer) -> None:

@@ -40,8 +40,7 @@ def decision_on(
     status = record.get("status")
     if status != "pending":
         raise AlreadyDecided(
-            f"approval {approval_id} is {status}, so it can no longer be {decision}; nothing was sent",
-            next_step=f"read what was decided: aipctl approval show URL {approval_id}",
+            f"approval {approval_id} is already {status}, so it can't be {decision} now; nothing was sent"
         )
     request = record.get("request")
     policy_hash = request.get("policy_hash") if isinstance(request, Mapping) else None

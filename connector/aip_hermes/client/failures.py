@@ -102,7 +102,7 @@ class NoAnswer(ClientFailure, code="client.no_answer"):
 class Undecodable(ClientFailure, code="client.undecodable"):
     """The answer is no AIP reply; uncertain when the request could change something."""
 
-    fixed_next_step = "is this the URL of an AIP server? `curl URL/health` names the service that answers there"
+    fixed_next_step = "is this the URL of an AIP server? its path /health names the service that answers"
 
 
 class TooLarge(ClientFailure, code="client.response_too_large", category="permanent"):

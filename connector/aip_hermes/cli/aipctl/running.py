@@ -115,7 +115,7 @@ async def _with_connection(url: str, options: GlobalOptions, work: Callable[[Aip
 
 
 def _command_failed(exc: ClientFailure, *, url: str, sent: Sent | None, action_id: ActionId | None) -> CommandFailed:
-    from aip_hermes.client import PeerError
+    from aip_hermes.client import AlreadyDecided, PeerError
 
     lines = [exc.report if isinstance(exc, PeerError) else exc.message]
     lines += hints.about_details(exc.details)
@@ -126,8 +126,11 @@ def _command_failed(exc: ClientFailure, *, url: str, sent: Sent | None, action_i
                 f"  next, before sending anything again: {sent.query}",
             ]
         return CommandFailed(*lines, exit_code=UNCERTAIN)
-    next_step = exc.next_step or hints.next_step(
-        exc.code, category=exc.category, retryable=exc.retryable, url=url, action_id=action_id
+    decided = sent.query if sent is not None and isinstance(exc, AlreadyDecided) else None
+    next_step = (
+        exc.next_step
+        or decided
+        or hints.next_step(exc.code, category=exc.category, retryable=exc.retryable, url=url, action_id=action_id)
     )
     return CommandFailed(*lines, *([f"  next: {next_step}"] if next_step else []), exit_code=FAILED)
 
