@@ -156,7 +156,8 @@ async def _decide(
     request = record["request"]
     say(
         f"decision id: {made['decision_id']}",
-        f"deciding as {approver.get('id')}: {decision}, {request.get('capability_id')} for {_id(request.get('requester'))}"
+        f"deciding as {approver.get('id')}: {decision}, {request.get('capability_id')}"
+        f" for {_id(request.get('requester'))}"
         f" (action {request.get('action_id')}, expires {request.get('expires_at', 'never')})",
     )
     return await connection.send_decision(made)
