@@ -38,12 +38,14 @@ class ManualClock:
             if not future.done():
                 future.set_result(None)
 
-    async def until_asleep(self, seconds: float) -> None:
-        """Wait until somebody sleeps that long."""
+    def sleeping(self, seconds: float) -> int:
+        """Return how many sleep until that far from now."""
+        wanted = round(seconds * 1000)
+        return sum(1 for end, _, future in self._sleepers if round(end - self._now_ms) == wanted and not future.done())
+
+    async def until_asleep(self, seconds: float, *, number: int = 1) -> None:
+        """Wait until that many sleep that long."""
         async with asyncio.timeout(5):
-            while not any(
-                round(end - self._now_ms) == round(seconds * 1000) and not future.done()
-                for end, _, future in self._sleepers
-            ):
+            while self.sleeping(seconds) < number:
                 self._changed.clear()
                 await self._changed.wait()

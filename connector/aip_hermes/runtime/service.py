@@ -145,11 +145,13 @@ class Runtime:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks:
             try:
-                await within(
-                    self._limits.close_wait_ms / 1000, asyncio.gather(*tasks, return_exceptions=True), clock=self._clock
-                )
+                await within(self._limits.close_wait_ms / 1000, asyncio.wait(tasks), clock=self._clock)
             except Overrun:
-                log.warning("runtime.closing_with_running_actions", count=sum(not task.done() for task in tasks))
+                running = [task for task in tasks if not task.done()]
+                log.warning("runtime.closing_with_running_actions", count=len(running))
+                for task in running:
+                    task.cancel()
+                await asyncio.wait(running, timeout=1.0)
         await self._executor.aclose()
         await self._database.close()
         self._owner.release()
