@@ -9,13 +9,8 @@ import pytest
 
 from aip_hermes import wire
 from aip_hermes.errors import RequestRefused
-from tests.support.runtime_connector import (
-    ScriptedRejected,
-    capability,
-)
-from tests.support.runtime_site import READING, Site, action, requester
-
-WIDER = READING | {"action:read:any"}
+from tests.support.runtime_connector import ScriptedRejected, capability
+from tests.support.runtime_site import Site, action, requester
 
 
 @pytest.fixture
@@ -25,17 +20,6 @@ def site(tmp_path: Path) -> Site:
 
 def code(result: wire.ActionResult) -> str | None:
     return result.error.code if result.error else None
-
-
-def details(result: wire.ActionResult) -> dict[str, Any]:
-    assert result.error is not None
-    found: dict[str, Any] = result.error.details or {}
-    return found
-
-
-def output(result: wire.ActionResult) -> dict[str, Any]:
-    assert isinstance(result.output, dict)
-    return result.output
 
 
 CHECKS: list[tuple[str, dict[str, Any], str]] = [
