@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -38,7 +39,9 @@ def demo(keep: bool, endpoint: str | None, key_file: Path | None) -> None:
 
     if (endpoint is None) != (key_file is None):
         raise click.UsageError("--endpoint and --key-file belong together")
-    sys.exit(_run(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep)))
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise click.UsageError("--endpoint is an address like http://127.0.0.1:8642")
+    sys.exit(_run(_cancelled_by_sigterm(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep))))
 
 
 @main.command()
@@ -106,6 +109,13 @@ def hermes(
     )  # fmt: skip
 
 
+async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Any]) -> Any:
+    """Let SIGTERM end the work like Ctrl-C does, so that it takes its children and its folder along."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return _guarded(lambda: asyncio.run(work))
 
@@ -117,16 +127,26 @@ def _guarded(body: Any) -> Any:
     from aip_hermes.client import ClientFailure
     from aip_hermes.database import AlreadyOwned, StoreFailure
     from aip_hermes.secret import SecretFileError
+    from aip_hermes.server.listening import CannotServe
     from aip_hermes.settings import SettingsError
 
-    mendable = (ChildFailed, HomeRefused, ClientFailure, AlreadyOwned, StoreFailure, SecretFileError, SettingsError)
+    mendable = (
+        AlreadyOwned,
+        CannotServe,
+        ChildFailed,
+        ClientFailure,
+        HomeRefused,
+        SecretFileError,
+        SettingsError,
+        StoreFailure,
+    )
     try:
         return body()
     except mendable as error:
         print(f"aip-hermes: {error}", file=sys.stderr)
     except OSError as error:
         print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print("aip-hermes: stopped", file=sys.stderr)
         sys.exit(130)
     sys.exit(1)

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from aip_hermes.cli.home import make_hermes_home
 from aip_hermes.cli.ready import announce, stop_with_stdin
-from aip_hermes.embedded import Model, open_endpoint
-from aip_hermes.embedded.agent import OpenAIModel
+from aip_hermes.embedded import Model, chosen_quirks, open_endpoint
+from aip_hermes.embedded.agent.openai_model import OpenAIModel
 from aip_hermes.log import configure
 from aip_hermes.secret import read_secret_file
-from aip_hermes.server.listening import listen, serve_asgi, stop_signals
+from aip_hermes.server.listening import CannotServe, listen, serve_asgi, stop_signals
 
 __all__ = ["run_hermes"]
 
@@ -28,9 +28,16 @@ async def run_hermes(
     model_key_file: Path | None,
     until_stdin_closes: bool,
 ) -> None:
-    """Serve `folder` on loopback until told to stop. The key is made on first start: `folder`/key."""
+    """Serve `folder` on loopback until told to stop. The key is made on first start: `folder`/key.
+
+    Raises: CannotServe, AlreadyOwned, StoreFailure, SecretFileError.
+    """
     configure()
     stop = asyncio.Event()
+    try:
+        chosen_quirks(quirks)
+    except ValueError as error:
+        raise CannotServe(f"--quirk: {error}") from None
     key_file = make_hermes_home(folder)
     async with AsyncExitStack() as stack:
         stack.enter_context(stop_signals(stop))
@@ -56,7 +63,7 @@ async def _model(stack: AsyncExitStack, name: str, url: str | None, key_file: Pa
     if url is None:
         return None
     if urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError(f"--model-url {url} is no http or https address")
+        raise CannotServe(f"--model-url {url} is no http or https address")
     model = OpenAIModel(base_url=url, model=name, key=None if key_file is None else read_secret_file(key_file))
     stack.push_async_callback(model.aclose)
     return model

@@ -1,0 +1,122 @@
+"""`aip-hermes up`: two servers for one person."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import alive, children_of, finish, run_aipctl, running_up, start, stop
+
+
+@pytest.mark.requirement("up:ready-line", "up:stops", "up:secrets")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_up_announces_itself_once_keeps_secrets_and_stops(tmp_path: Path, number: signal.Signals) -> None:
+    folder = tmp_path / "data"
+    secrets: dict[Path, str] = {}
+    for _ in range(2):
+        with running_up(folder, log=tmp_path / "up.log") as (process, ready):
+            assert set(ready) == {"aip_url", "hermes_url", "endpoint_id", "tenant_id", "token_files", "hermes_key_file"}
+            assert ready["endpoint_id"] == "primary"
+            files = [*ready["token_files"].values(), ready["hermes_key_file"]]
+            for file in map(Path, files):
+                assert file.stat().st_mode & 0o777 == 0o600
+                assert file.parent.stat().st_mode & 0o777 == 0o700
+                assert secrets.setdefault(file, file.read_text(encoding="utf-8")) == file.read_text(encoding="utf-8")
+            assert folder.stat().st_mode & 0o777 == 0o700
+            children = children_of(process.pid)
+            process.send_signal(number)
+            started = time.monotonic()
+            status, rest, _ = finish(process, seconds=5)
+            assert (status, rest) == (0, "")
+            assert time.monotonic() - started < 5
+            assert not any(alive(child) for child in children)
+
+
+@pytest.mark.requirement("up:no-orphans")
+def test_a_killed_up_takes_its_children_along(tmp_path: Path) -> None:
+    with running_up(tmp_path / "data", log=tmp_path / "up.log") as (process, _):
+        children = children_of(process.pid)
+        assert len(children) == 2
+        process.kill()
+        process.wait(timeout=5)
+        deadline = time.monotonic() + 10
+        while any(alive(child) for child in children):
+            assert time.monotonic() < deadline
+            os.sched_yield()
+
+
+@pytest.mark.requirement("up:no-orphans")
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_dead_child_ends_up(tmp_path: Path, which: int) -> None:
+    with running_up(tmp_path / "data", log=tmp_path / "up.log") as (process, _):
+        children = sorted(children_of(process.pid))
+        os.kill(children[which], signal.SIGKILL)
+        assert finish(process, seconds=10)[0] == 1
+        assert not any(alive(child) for child in children)
+    assert "ended by itself" in (tmp_path / "up.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("up:one-owner", "mistakes:one-sentence")
+def test_a_second_up_on_the_folder_or_the_port_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with running_up(folder, log=tmp_path / "up.log") as (_, ready):
+        status, out, err = finish(start(["up", "--data", str(folder), "--port", "0", "--hermes-port", "0"]))
+        assert (status, out) == (1, "")
+        assert "is in use by process" in err
+        port = ready["aip_url"].rpartition(":")[2].strip("/")
+        other = tmp_path / "other"
+        status, out, err = finish(start(["up", "--data", str(other), "--port", port, "--hermes-port", "0"]))
+        assert (status, out) == (1, "")
+        assert port in err
+        assert "Traceback" not in err
+        health = run_aipctl(["manifest", "fetch", ready["aip_url"]])
+        assert health.returncode == 0, health.stderr
+
+
+@pytest.mark.requirement("init:files")
+def test_init_writes_once_and_serve_takes_what_it_wrote(tmp_path: Path) -> None:
+    folder, away = tmp_path / "aip", tmp_path / "reviewers"
+    for _ in range(2):
+        status, out, err = finish(start(["init", str(folder), "--reviewer-dir", str(away)]))
+        assert (status, out) == (0, ""), err
+        settings = folder / "aip-hermes.toml"
+        settings.write_text(settings.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    assert settings.read_text(encoding="utf-8").count("# mine") == 2
+    assert (folder / "tokens" / "requester").stat().st_mode & 0o777 == 0o600
+    assert (away / "reviewer").stat().st_mode & 0o777 == 0o600
+    assert not (folder / "tokens" / "reviewer").exists()
+    server = start(["serve", "--config", str(settings), "--port", "0"], log=tmp_path / "serve.log")
+    try:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["aip_url"]
+        reviewer = ["--native-bearer-token-file", str(away / "reviewer")]
+        answer = run_aipctl([*reviewer, "approval", "records", url])
+        assert answer.returncode == 0, answer.stderr
+        assert json.loads(answer.stdout)["approval_list"]["approvals"] == []
+    finally:
+        assert stop(server) == 0
+
+
+@pytest.mark.requirement("mistakes:one-sentence")
+@pytest.mark.parametrize("command", [["up", "--data"], ["hermes", "--data"], ["init"]])
+def test_a_folder_that_is_a_file_is_one_sentence(tmp_path: Path, command: list[str]) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.touch()
+    status, out, err = finish(start([*command, str(blocked / "inside")]))
+    assert status != 0
+    assert out == ""
+    assert "Traceback" not in err
+    assert str(blocked) in err
+
+
+@pytest.mark.requirement("mistakes:one-sentence")
+def test_an_unknown_quirk_is_answered_with_those_that_exist(tmp_path: Path) -> None:
+    status, out, err = finish(start(["hermes", "--data", str(tmp_path / "h"), "--port", "0", "--quirk", "nope"]))
+    assert (status, out) == (1, "")
+    assert "fork-not-atomic" in err
+    assert "Traceback" not in err
