@@ -298,7 +298,7 @@ def test_a_tenant_sees_its_capabilities_without_origins(catalog: Catalog) -> Non
         ),
         ({}, {*load_operations(), "health"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_the_manifest_is_narrowed(catalog: Catalog, wanted: dict[str, Any], names: set[str]) -> None:
     manifest = catalog.manifest(A, wanted=ManifestFilter.model_validate(wanted))
