@@ -27,6 +27,7 @@ class AipError(Exception):
     code, category: as on the wire. retryable: the same submission may be sent again. uncertain: the provider's effect
     may have happened. outside_request: the cause is no property of the request (credential, connection, busy), so the
     idempotency key is free again (design D2). details: JSON, already free of credentials and transcript text.
+    output: what there is of an output, kept with a failed result (a stream that broke off).
     """
 
     code: ClassVar[str] = ""
@@ -68,6 +69,7 @@ class AipError(Exception):
         retryable: bool | None = None,
         retry_after_ms: int | None = None,
         uncertain: bool = False,
+        output: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -75,6 +77,7 @@ class AipError(Exception):
         self.retryable = type(self).default_retryable if retryable is None else retryable
         self.retry_after_ms = retry_after_ms
         self.uncertain = uncertain
+        self.output = None if output is None else dict(output)
 
     @property
     def frees_key(self) -> bool:

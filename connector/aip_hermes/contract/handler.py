@@ -31,6 +31,8 @@ __all__ = [
     "Actor",
     "Answer",
     "Call",
+    "Chunk",
+    "ChunkKind",
     "Connector",
     "Description",
     "FailureKind",
@@ -38,7 +40,9 @@ __all__ = [
     "JsonObject",
     "Offer",
     "Prepared",
+    "Publish",
     "SerialKey",
+    "unpublished",
 ]
 
 JsonObject = dict[str, Any]
@@ -124,10 +128,39 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A certain success. output: provider JSON plus our `_aip`. text: for a person, becomes a text message part."""
+    """A certain end. output: provider JSON plus our `_aip`. text: for a person, becomes a text message part.
+
+    cancelled: the provider says that the run was cancelled; the result's status is then `cancelled`.
+    """
 
     output: JsonObject
     text: str | None = None
+    cancelled: bool = False
+
+
+ChunkKind = Literal["data", "progress", "tool", "thought", "preview", "pending_approval", "error", "done"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chunk:
+    """One piece of a running stream. data: JSON, redacted. text: what of it is for a person; becomes a text part."""
+
+    kind: ChunkKind
+    data: JsonObject
+    text: str | None = None
+
+
+class Publish(Protocol):
+    """Stores a chunk; it is durable and readable when this returns.
+
+    Raises: ActionFailed when it can't be stored; the stream ends then, uncertain for a mutation.
+    """
+
+    async def __call__(self, chunk: Chunk) -> None: ...
+
+
+async def unpublished(chunk: Chunk) -> None:
+    """Where nobody keeps chunks: they are in the output only."""
 
 
 class Handler(Protocol):
@@ -157,8 +190,8 @@ class Handler(Protocol):
         Raises: ActionFailed, certain (`session_superseded`, `target_changed`, a failed read). Nothing was changed.
         """
 
-    async def send(self, call: Call, prepared: Prepared) -> Answer:
-        """Send the one request of this attempt.
+    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+        """Send the one request of this attempt; publish chunks as they come, each before the next is read.
 
         Raises: ActionFailed whose `uncertain` says whether the effect may have happened.
         """
@@ -167,6 +200,13 @@ class Handler(Protocol):
         """Read back (at most 2 s) and return the same outcome with evidence added; never another outcome.
 
         A failed read-back is evidence too ("not confirmed"), never an exception.
+        """
+
+    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+        """Stop at the provider what can be stopped, with at most one request, while `send` is under way.
+
+        Returns `{"stopped": bool, "note": str}`: what was asked of the provider, and what goes on there. What can't be
+        stopped is said, not raised; nor is a failed request.
         """
 
 
