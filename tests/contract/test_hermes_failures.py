@@ -16,6 +16,8 @@ from tests.support.hermes_calls import FakeClock, attempt, call_of, connector_of
 from tests.support.hermes_stub import KEY, Arrived, Reply, StubEndpoint, reply_error, row_of
 
 _CODE = "connector.hermes_agent."
+_AGAIN = "send the same action again"
+"""Advice that is only right where the failure does not bind the Action ID: else the stored failure answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +116,27 @@ def _quick(operation: Operation) -> Mapping[str, Operation]:
     return {operation.name: operation.model_copy(update={"http_timeout_s": 0.1})}
 
 
+@pytest.mark.requirement("hermes:errors:again-only-where-free")
+@pytest.mark.parametrize("asked", [False, True], ids=["before it was asked", "during the exchange"])
+@pytest.mark.parametrize("operation", _OPERATIONS.values(), ids=list(_OPERATIONS))
+async def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_failure(
+    operation: Operation, asked: bool
+) -> None:
+    async with StubEndpoint([row_of("s1")]) as stub:
+        _fails(stub, operation, Reply(behaviour="stall"))
+        clock = FakeClock()
+        call = call_of(operation.name, deadline_ms=clock.now_ms() + (50 if asked else -1))
+        async with connector_of(endpoint_of(stub.base_url), clock=clock) as connector:
+            outcome = await attempt(handler_of(connector, operation.name), call)
+    assert isinstance(outcome, ActionFailed)
+    assert outcome.code == _CODE + "deadline_exceeded"
+    assert (outcome.frees_key, _AGAIN in outcome.message) == (False, False)
+    assert outcome.uncertain or "new Action ID" in outcome.message
+
+
 @pytest.mark.requirement(
     "hermes:send:one-mutating-send",
+    "hermes:errors:again-only-where-free",
     "hermes:send:safe-reads-repeat",
     "hermes:answer:certain-is-proven",
     "hermes:errors:name-the-cause",
@@ -154,6 +175,7 @@ def _names_the_cause(operation: Operation, case: Case, outcome: ActionFailed, po
     assert str(port) not in outcome.message
     assert KEY not in outcome.message + repr(outcome.details)
     assert len(outcome.message) < 600
+    assert outcome.frees_key or _AGAIN not in outcome.message
 
 
 @pytest.mark.requirement("hermes:answer:certain-is-proven")

@@ -60,6 +60,11 @@ PROMISES = (
         sentence="A message names endpoint, session and next step, never an address; only 401 and 403 blame the key.",
     ),
     Promise(
+        id="hermes:errors:again-only-where-free",
+        source="design D2, D3",
+        sentence="A message advises to send the same action again only where its failure binds neither key nor id.",
+    ),
+    Promise(
         id="hermes:errors:no-credentials",
         source="design D19, D22; field report F079",
         sentence="No credential and no memory scope leaves through an error, a repr or a cause.",

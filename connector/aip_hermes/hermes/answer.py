@@ -103,7 +103,13 @@ def failure_of(asked: Asked, failed: ExchangeFailed) -> HermesFailed:
     if failed.reason == "too_large" and not asked.mutation:
         step = "Ask for less, or read the session at the endpoint itself."
     else:
-        step = step_after(asked.subject, uncertain=uncertain, mutation=asked.mutation, sent=failed.sent)
+        step = step_after(
+            asked.subject,
+            uncertain=uncertain,
+            mutation=asked.mutation,
+            sent=failed.sent,
+            retryable=kind is TransportFailed and not uncertain,
+        )
     return kind(
         f"{sentence} {step}",
         endpoint_id=asked.endpoint.id,

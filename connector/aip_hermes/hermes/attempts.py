@@ -99,9 +99,9 @@ def _too_late(asked: Asked, *, sent: bool) -> DeadlineExceeded:
     uncertain = asked.mutation and sent
     when = "did not answer before the deadline of the action" if sent else "was not asked: the action's time was over"
     step = (
-        step_after(asked.subject, uncertain=uncertain, mutation=asked.mutation, sent=True)
-        if sent
-        else ("Nothing was sent; send it again with more time.")
+        step_after(asked.subject, uncertain=True, mutation=True)
+        if uncertain
+        else "Nothing was changed; allow more time, under a new Action ID and, where it had one, a new key."
     )
     return DeadlineExceeded(
         f"{asked.subject.said} {when}. {step}",

@@ -14,7 +14,7 @@ from aip_hermes.hermes.failures import InvalidResponse
 from aip_hermes.hermes.headers import base_headers
 from aip_hermes.hermes.request import fill_path
 from aip_hermes.hermes.wanted import sha256_text
-from aip_hermes.hermes.wording import Subject
+from aip_hermes.hermes.wording import Subject, step_after
 from aip_hermes.hermes_api import clean_title
 from aip_hermes.ids import ActionId
 
@@ -113,8 +113,10 @@ class Rows:
         session = output.get("session")
         row = SessionRow.of(session) if isinstance(session, Mapping) else None
         if row is None:
+            subject = self._subject(session_id)
             raise InvalidResponse(
-                f"{self._subject(session_id).said} answered without a session object.",
+                f"{subject.said} answered without a session object."
+                f" {step_after(subject, uncertain=False, mutation=False)}",
                 endpoint_id=self._endpoint.id,
                 session_id=session_id,
             )

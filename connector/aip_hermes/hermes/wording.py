@@ -47,11 +47,11 @@ class Subject:
 
 _STEPS: Final[dict[str, str]] = {
     HermesCode.SESSION_NOT_FOUND: "The endpoint has no such session; list its sessions and check the id.",
-    HermesCode.SESSION_EXISTS: "The id is taken; read that session, or choose another id and a new idempotency key.",
-    HermesCode.INVALID_TITLE: "The title is in use or too long; choose another title and a new idempotency key.",
-    HermesCode.INVALID_SESSION_ID: "Choose another session id and a new idempotency key.",
-    HermesCode.UNSUPPORTED_SESSION_FIELD: "Only `title` and `end_reason` can be changed; send those with a new key.",
-    HermesCode.BODY_TOO_LARGE: "Send a smaller body.",
+    HermesCode.SESSION_EXISTS: "The id is taken; read that session, or choose another id, a new Action ID and key.",
+    HermesCode.INVALID_TITLE: "The title is in use or too long; choose another title, a new Action ID and a new key.",
+    HermesCode.INVALID_SESSION_ID: "Choose another session id, a new Action ID and a new key.",
+    HermesCode.UNSUPPORTED_SESSION_FIELD: "Only `title` and `end_reason` can change; use a new Action ID and key.",
+    HermesCode.BODY_TOO_LARGE: "Send a smaller body under a new Action ID and key.",
     HermesCode.TURN_IN_PROGRESS: "A turn of this session runs; send the same action again when it has ended.",
 }
 
@@ -59,7 +59,7 @@ _STEPS_OF_STATUS: Final[dict[int, str]] = {
     401: "It refused the endpoint key; check the key file that is configured for this endpoint.",
     403: "It refused the endpoint key or where the request came from; check this endpoint's key file and address.",
     404: "Nothing answers there; check that the address of this endpoint is the root of a Hermes API server.",
-    413: "Send a smaller body.",
+    413: "Send a smaller body under a new Action ID and key.",
 }
 
 
@@ -74,7 +74,10 @@ def step_after(
     retryable: bool = False,
     retry_after_ms: int | None = None,
 ) -> str:
-    """Return the next safe step after a failure."""
+    """Return the next safe step after a failure.
+
+    retryable: the same action may be sent again. Never said of another failure: its stored result would answer.
+    """
     if uncertain:
         return _uncertain_step(subject)
     unsent = f"{subject.doing} was not sent. " if subject.first else ""
@@ -86,12 +89,14 @@ def step_after(
         return unsent + _STEPS[HermesCode.SESSION_NOT_FOUND]
     if status in _STEPS_OF_STATUS:
         return unsent + _STEPS_OF_STATUS[status]
-    if retryable or status is None:
+    if retryable:
         wait = "" if not retry_after_ms else f" after {retry_after_ms / 1000:g} s"
         return f"{unsent}Nothing was changed; send the same action again{wait}."
+    if status is None:
+        return f"{unsent}{_STEPS_OF_STATUS[404]}"
     if not mutation:
-        return f"{unsent}Correct the request."
-    return "Nothing was changed; correct the request and use a new idempotency key."
+        return f"{unsent}Correct the request and send it under a new Action ID."
+    return "Nothing was changed; correct the request and use a new Action ID and a new key."
 
 
 def _uncertain_step(subject: Subject) -> str:
