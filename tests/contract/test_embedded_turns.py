@@ -11,7 +11,6 @@ import pytest
 
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded import SessionDB
-from aip_hermes.embedded.session_db import Usage
 from tests.support.embedded_endpoint import FailingModel, GatedModel, RecordingModel, code_of, endpoint, served
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
@@ -31,7 +30,7 @@ class BlindStore(SessionDB):
 class ForgetfulStore(SessionDB):
     """Can't store a reply."""
 
-    async def record_reply(self, session_id: str, content: str, *, finish_reason: str, usage: Usage, model: str) -> int:
+    async def record_reply(self, session_id: str, content: str, **options: Any) -> int:
         raise StoreUnavailable("the store is not available: database or disk is full", kind="disk_full")
 
 

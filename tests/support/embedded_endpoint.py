@@ -15,6 +15,7 @@ import uvicorn
 
 from aip_hermes.embedded import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, SessionDB, build_app
 from aip_hermes.embedded.session_db import Usage
+from aip_hermes.ports import Clock
 from aip_hermes.secret import Secret
 
 __all__ = [
@@ -151,7 +152,7 @@ async def endpoint(
     model: Model | None = None,
     quirks: Iterable[str] = (),
     db: SessionDB | None = None,
-    clock: SteppingClock | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Running]:
     """Yield an endpoint in this process, its lifespan included."""
     async with db or SessionDB(folder / "hermes.db", clock=clock) as store:

@@ -10,6 +10,7 @@ from aip_hermes.hermes_api.message import (
     SCREENSHOT,
     message_object,
 )
+from aip_hermes.hermes_api.schedules import ScheduleRefused, next_run, parse_schedule
 from aip_hermes.hermes_api.session import (
     LINEAGE_MARKERS,
     LIST_FIELDS,
@@ -41,6 +42,7 @@ __all__ = [
     "SESSION_ROW_FIELDS",
     "TITLE_MAX",
     "HermesCode",
+    "ScheduleRefused",
     "clean_title",
     "error_body",
     "generated_session_id",
@@ -51,6 +53,8 @@ __all__ = [
     "message_object",
     "new_session_id_problem",
     "next_lineage_title",
+    "next_run",
+    "parse_schedule",
     "refused_new_id",
     "session_object",
     "title_problem",

@@ -17,13 +17,13 @@ from starlette.routing import Route
 
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent import HistoryUnreadable, Model, ModelFailed, ReplyNotStored, TurnInProgress, Turns
-from aip_hermes.embedded.api import chat, reads, sessions
+from aip_hermes.embedded.api import chat, jobs, listings, reads, sessions
 from aip_hermes.embedded.api.answers import Refusal, plain_failure
 from aip_hermes.embedded.api.endpoint import Endpoint, chosen_quirks
 from aip_hermes.embedded.api.frame import Frame
 from aip_hermes.embedded.api.requests import check_key
 from aip_hermes.embedded.listen import check_key_strength
-from aip_hermes.embedded.session_db import SessionDB, SessionExists, TitleRefused, UnknownSession
+from aip_hermes.embedded.session_db import JobStore, SessionDB, SessionExists, TitleRefused, UnknownSession
 from aip_hermes.hermes_api import HermesCode
 from aip_hermes.ports import Clock, NewId, SystemClock
 from aip_hermes.ports import new_id as random_id
@@ -41,11 +41,18 @@ ROUTES: Final[Mapping[str, Mapping[str, Handler]]] = {
     "/health/detailed": {"GET": reads.health_detailed},
     "/v1/models": {"GET": reads.models},
     "/v1/capabilities": {"GET": reads.capabilities},
+    "/v1/skills": {"GET": listings.skills},
+    "/v1/toolsets": {"GET": listings.toolsets},
     "/api/sessions": {"GET": sessions.listed, "POST": sessions.create},
     "/api/sessions/{session_id}": {"GET": sessions.read, "PATCH": sessions.change, "DELETE": sessions.delete},
     "/api/sessions/{session_id}/messages": {"GET": sessions.messages},
     "/api/sessions/{session_id}/fork": {"POST": sessions.fork},
     "/api/sessions/{session_id}/chat": {"POST": chat.chat},
+    "/api/jobs": {"GET": jobs.listed, "POST": jobs.create},
+    "/api/jobs/{job_id}": {"GET": jobs.read, "PATCH": jobs.change, "DELETE": jobs.delete},
+    "/api/jobs/{job_id}/pause": {"POST": jobs.pause},
+    "/api/jobs/{job_id}/resume": {"POST": jobs.resume},
+    "/api/jobs/{job_id}/run": {"POST": jobs.run_now},
 }
 """Path → method → handler. Only liveness is open; everything else wants the key."""
 
@@ -73,6 +80,7 @@ def build_app(
     turns = Turns(db=db, model=model)
     endpoint = Endpoint(
         db=db,
+        jobs=JobStore(db),
         turns=turns,
         key=key,
         quirks=chosen_quirks(quirks),

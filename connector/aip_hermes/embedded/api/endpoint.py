@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aip_hermes.embedded.agent import Turns
-from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.embedded.session_db import JobStore, SessionDB
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.secret import Secret
 
@@ -40,6 +40,7 @@ class Endpoint:
     """
 
     db: SessionDB
+    jobs: JobStore
     turns: Turns
     key: Secret
     quirks: frozenset[str]

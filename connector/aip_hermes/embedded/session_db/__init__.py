@@ -9,13 +9,18 @@ from aip_hermes.embedded.session_db.errors import (
     TitleRefused,
     UnknownSession,
 )
+from aip_hermes.embedded.session_db.jobs import JobStore
+from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB
 from aip_hermes.embedded.session_db.transcript import Usage
 
 __all__ = [
     "CompressionSessionClosedError",
+    "JobStore",
+    "ResponseStore",
     "SessionDB",
     "SessionExists",
+    "StoredResponse",
     "TitleRefused",
     "UnknownSession",
     "Usage",

@@ -6,28 +6,21 @@ writes and see the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import sessions, transcript
 from aip_hermes.embedded.session_db.conversation import conversation_message, repair_message_sequence
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.sessions import NewSession
+from aip_hermes.embedded.session_db.store_file import APPLICATION_ID, StoreFile
 from aip_hermes.embedded.session_db.transcript import Usage
-from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["APPLICATION_ID", "SessionDB"]
 
-T = TypeVar("T")
 
-APPLICATION_ID: Final = 0x48535344
-"""Stands in the header of our session files ("HSSD"); a state.db of hermes-agent has another one and is refused."""
-
-
-class SessionDB:
+class SessionDB(StoreFile):
     """A durable store of sessions; the constructor touches nothing, the first operation opens.
 
     path: the SQLite file. read_only: nothing is made or migrated, every write fails with StoreUnavailable.
@@ -35,35 +28,6 @@ class SessionDB:
     Raises, from each operation: RuntimeError once closed; StoreUnavailable and StoreRefused of the database. Ids and
     texts may hold anything; lone surrogates are replaced by U+FFFD. Rows are dictionaries, times are Unix seconds.
     """
-
-    def __init__(self, path: Path | str, read_only: bool = False, *, clock: Clock | None = None) -> None:
-        self._clock: Clock = clock or SystemClock()
-        self._closed = False
-        self._database = Database(
-            path,
-            migrations="aip_hermes.embedded.session_db.migrations",
-            application_id=APPLICATION_ID,
-            read_only=read_only,
-            clock=self._clock,
-        )
-
-    @property
-    def path(self) -> Path:
-        """Where the file is or will be."""
-        return self._database.path
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Finish what waits and close; any number of times."""
-        self._closed = True
-        await self._database.close()
 
     # -- create ---------------------------------------------------------------------------------------------------
 
@@ -111,7 +75,7 @@ class SessionDB:
             origin_json=origin_json,
             display_name=display_name,
         )
-        return await self._write(lambda c: sessions.create(c, new))
+        return await self.write(lambda c: sessions.create(c, new))
 
     async def create_absent_session(
         self,
@@ -127,7 +91,7 @@ class SessionDB:
         Raises SessionExists, TitleRefused. Of several at once, exactly one gets the id.
         """
         new = NewSession(id=session_id, source=source, started_at=self._now(), model=model, system_prompt=system_prompt)
-        return await self._write(lambda c: sessions.create_absent(c, new, title=title))
+        return await self.write(lambda c: sessions.create_absent(c, new, title=title))
 
     async def fork_session(
         self,
@@ -147,7 +111,7 @@ class SessionDB:
         TitleRefused; then nothing has changed.
         """
         now = self._now()
-        return await self._write(
+        return await self.write(
             lambda c: sessions.fork(
                 c,
                 session_id,
@@ -212,7 +176,7 @@ class SessionDB:
             "display_metadata": display_metadata,
         }
         now = self._now()
-        (row_id,) = await self._write(lambda c: transcript.append(c, session_id, [message], now=now, batch=False))
+        (row_id,) = await self.write(lambda c: transcript.append(c, session_id, [message], now=now, batch=False))
         return row_id
 
     async def append_messages_batch(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
@@ -223,10 +187,19 @@ class SessionDB:
         if not messages:
             return 0
         now = self._now()
-        return len(await self._write(lambda c: transcript.append(c, session_id, messages, now=now, batch=True)))
+        return len(await self.write(lambda c: transcript.append(c, session_id, messages, now=now, batch=True)))
 
-    async def record_reply(self, session_id: str, content: str, *, finish_reason: str, usage: Usage, model: str) -> int:
-        """Append the assistant message that ends a turn and add its usage to the row, together; returns the row id.
+    async def record_reply(
+        self,
+        session_id: str,
+        content: str,
+        *,
+        finish_reason: str,
+        usage: Usage,
+        model: str,
+        tool_calls: Sequence[Mapping[str, Any]] | None = None,
+    ) -> int:
+        """Append one assistant message of a turn and add its usage to the row, together; returns the row id.
 
         Raises UnknownSession where the row was deleted meanwhile: it does not come back.
         """
@@ -235,9 +208,10 @@ class SessionDB:
             "content": content,
             "finish_reason": finish_reason,
             "token_count": usage.output_tokens,
+            "tool_calls": tool_calls,
         }
         now = self._now()
-        return await self._write(
+        return await self.write(
             lambda c: transcript.record_reply(c, session_id, reply, usage=usage, model=model, now=now)
         )
 
@@ -256,7 +230,7 @@ class SessionDB:
         """
         if after_id is not None and (latest or offset):
             raise ValueError("after_id goes with neither latest nor offset")
-        return await self._read(
+        return await self.read(
             lambda c: transcript.messages(
                 c,
                 session_id,
@@ -288,18 +262,18 @@ class SessionDB:
                 repair_message_sequence(found)
             return found
 
-        return await self._read(conversation)
+        return await self.read(conversation)
 
     async def message_count(self, session_id: str) -> int:
         """Return how many rows the transcript has, hidden ones included."""
-        rows = await self._read(lambda c: c.execute(QUERIES["count_messages"], {"session_id": session_id}))
+        rows = await self.read(lambda c: c.execute(QUERIES["count_messages"], {"session_id": session_id}))
         return int(rows[0]["messages"])
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
     async def get_session(self, session_id: str) -> dict[str, Any] | None:
         """Return the row, or None."""
-        return await self._read(lambda c: sessions.fetch(c, session_id))
+        return await self.read(lambda c: sessions.fetch(c, session_id))
 
     async def get_session_by_title(self, title: str) -> dict[str, Any] | None:
         """Return the row with exactly this title, or None."""
@@ -308,7 +282,7 @@ class SessionDB:
             rows = connection.execute(QUERIES["session_by_title"], {"title": title})
             return sessions.fetch(connection, rows[0]["id"]) if rows else None
 
-        return await self._read(by_title)
+        return await self.read(by_title)
 
     async def list_sessions_rich(
         self,
@@ -327,7 +301,7 @@ class SessionDB:
         By default one entry per conversation: roots, forks and resets, a compressed root shown as its continuation with
         `_lineage_root_id`. compact_rows: without prompt texts.
         """
-        return await self._read(
+        return await self.read(
             lambda c: transcript.listing(
                 c,
                 source=source,
@@ -348,26 +322,26 @@ class SessionDB:
 
     async def set_session_title(self, session_id: str, title: object) -> bool:
         """Write or clear the title; False for an unknown id. Raises TitleRefused, naming the holder of one in use."""
-        return await self._write(lambda c: sessions.set_title(c, session_id, title))
+        return await self.write(lambda c: sessions.set_title(c, session_id, title))
 
     async def get_next_title_in_lineage(self, base_title: str) -> str:
         """Return `base_title` if free, else the next number of its lineage."""
-        return await self._read(lambda c: sessions.next_title(c, base_title))
+        return await self.read(lambda c: sessions.next_title(c, base_title))
 
     async def end_session(self, session_id: str, reason: str) -> None:
         """Close the row unless it is closed: the first reason wins. An unknown id is nothing to do."""
         now = self._now()
-        await self._write(lambda c: sessions.end(c, session_id, reason=reason, at=now))
+        await self.write(lambda c: sessions.end(c, session_id, reason=reason, at=now))
 
     async def delete_session(self, session_id: str) -> bool:
         """Remove the row, its messages and its subagents' rows; other children lose their parent. False: unknown id."""
-        return await self._write(lambda c: sessions.delete(c, session_id))
+        return await self.write(lambda c: sessions.delete(c, session_id))
 
     # -- lineage --------------------------------------------------------------------------------------------------
 
     async def get_compression_tip(self, session_id: str) -> str:
         """Return where the conversation goes on after compressions; the id itself where there was none."""
-        return await self._read(lambda c: transcript.compression_tip(c, session_id))
+        return await self.read(lambda c: transcript.compression_tip(c, session_id))
 
     async def resolve_resume_session_id(self, session_id: str, *, through_unmarked: bool = False) -> str:
         """Return the row that holds the conversation of `session_id` now: its compression tip, never a branch.
@@ -379,21 +353,4 @@ class SessionDB:
             tip = transcript.compression_tip(connection, session_id)
             return transcript.unmarked_descendant(connection, tip) if through_unmarked else tip
 
-        return await self._read(resolve)
-
-    # -------------------------------------------------------------------------------------------------------------
-
-    def _now(self) -> float:
-        return self._clock.now_ms() / 1000
-
-    async def _read(self, function: Callable[[Connection], T]) -> T:
-        self._check_open()
-        return await self._database.read(function)
-
-    async def _write(self, function: Callable[[Connection], T]) -> T:
-        self._check_open()
-        return await self._database.write(function)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("SessionDB is closed")
+        return await self.read(resolve)

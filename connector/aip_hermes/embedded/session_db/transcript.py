@@ -85,7 +85,7 @@ def append(
 def record_reply(
     connection: Connection, session_id: str, reply: Mapping[str, Any], *, usage: Usage, model: str, now: float
 ) -> int:
-    """Append the final message of a turn and add what the turn used, together. Returns the row id.
+    """Append one assistant message of a turn and add what it used, together. Returns the row id.
 
     Raises UnknownSession: a row deleted meanwhile does not come back.
     """

@@ -10,5 +10,5 @@ __all__ = ["QUERIES"]
 
 QUERIES: Final = Queries.load(
     package="aip_hermes.embedded.session_db.queries",
-    names=("sessions.sql", "messages.sql", "lineage.sql", "listing.sql"),
+    names=("sessions.sql", "messages.sql", "lineage.sql", "listing.sql", "jobs.sql", "responses.sql"),
 )
