@@ -16,6 +16,7 @@ from aip_hermes.runtime import Runtime
 from tests.support.runtime_connector import ScriptedRejected, ScriptedTemporary, capability
 from tests.support.runtime_site import (
     READING,
+    Crash,
     Site,
     action,
     approval_request,
@@ -200,6 +201,14 @@ async def test_an_approved_action_runs_in_the_name_of_its_requester_inside_the_d
         ("$.action.idempotency_key", "E"),
         ("$.action.capability_id", capability("session_fork")),
         ("$.action.id", 7),
+        ("$.action.compliance", "x"),
+        ("$.action.observability.span_id", "other"),
+        ("$.principal.id", "agent:example:other"),
+        ("$.principal.display_name", "Other"),
+        ("$.issuer", "elsewhere"),
+        ("$.session_id", "sess_other"),
+        ("$.correlation_id", "corr_other"),
+        ("$.added", 1),
     ],
 )
 async def test_a_stored_input_that_is_not_the_approved_one_is_not_executed(
@@ -216,6 +225,32 @@ async def test_a_stored_input_that_is_not_the_approved_one_is_not_executed(
     assert result.error.details
     assert result.error.details["approved_input_hash"] == request.evidence[0].hash
     assert "found_input_hash" in result.error.details
+    assert site.connector.sends == []
+
+
+@pytest.mark.requirement("runtime:approval:input-bound")
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE approvals SET snapshot = json_set(snapshot, '$.message_count', 9)",
+        "UPDATE approvals SET snapshot = NULL",
+        # Whoever rewrites both sides still can't meet the hash that the decider sent.
+        "UPDATE approvals SET request = json_set(request, '$.policy_snapshot.ttl_ms', 1)",
+        "UPDATE approvals SET decision = json_set(decision, '$.policy_hash', 'x')",
+    ],
+)
+async def test_a_target_or_policy_that_is_not_the_approved_one_is_not_executed(site: Site, edit: str) -> None:
+    async with site.open() as runtime:
+        given, request = await ask(site, runtime)
+        site.faults.point = "decided"
+        with pytest.raises(Crash):
+            await runtime.decide(decision(request), reviewer())
+    await site.edit(edit)
+    async with site.open() as runtime, asyncio.timeout(10):
+        while (await runtime.status(given.id, requester())).state == "running":
+            await asyncio.wait((asyncio.create_task(asyncio.to_thread(int)),))
+        result = await runtime.result(given.id, requester())
+    assert error_code(result) == "policy.approval_unverified"
     assert site.connector.sends == []
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from aip_hermes import wire
+from aip_hermes.database import Connection, Database
 from aip_hermes.errors import RequestRefused
-from aip_hermes.runtime import Caller, Runtime
+from aip_hermes.runtime import Caller, Runtime, approvals
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from tests.support.runtime_site import (
     READING,
     REVIEWING,
@@ -173,3 +175,25 @@ async def test_of_two_decisions_at_once_one_counts_and_the_action_runs_at_most_o
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert len(refused) == (1 if view.status == "approved" else 2)
     assert len(site.connector.sends) == (1 if view.status == "approved" else 0)
+
+
+@pytest.mark.requirement("runtime:approval:in-time")
+@pytest.mark.parametrize(("late_ms", "counts"), [(-1, True), (0, False)])
+async def test_a_decision_that_is_written_after_the_end_of_its_time_does_not_count(
+    site: Site, late_ms: int, counts: bool
+) -> None:
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+        assert request.expires_at is not None
+        now = wire.parse_rfc3339(request.expires_at) + late_ms
+
+    def late(connection: Connection) -> bool:
+        row = approvals.fetch(connection, tenant="tenant-a", approval_id=request.id)
+        assert row is not None
+        return approvals.conclude(
+            connection, row, decision(request), reserved_until=now, now=now, new_id=lambda prefix: f"{prefix}1"
+        )
+
+    async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+        assert await database.write(late) is counts
+    assert await site.rows("SELECT status FROM approvals") == [{"status": "approved" if counts else "pending"}]

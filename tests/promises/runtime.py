@@ -42,6 +42,12 @@ PROMISES = (
         sentence="A provider answer outside the output schema is a failed result, uncertain for mutations.",
     ),
     Promise(
+        id="runtime:result:storable",
+        source="design D1, D2; the second look at the first slice",
+        sentence="An outcome that can't be kept, sent or read again ends its action as a failure all the same, "
+        "uncertain for a mutation that answered, else as certain as it was.",
+    ),
+    Promise(
         id="runtime:result:deadline",
         source="design §3, D22",
         sentence="The timeout is the smaller of the caller's and the service level's, starts with the session lock, "
@@ -194,8 +200,14 @@ PROMISES = (
     ),
     Promise(
         id="runtime:approval:input-bound",
-        source="field report F061",
-        sentence="An approved action whose stored input is not the approved one is refused with both digests.",
+        source="field reports F061, F062",
+        sentence="An approved action of which any stored part is not the approved one is refused with both digests: "
+        "input, key, requester, conversation, target, policy.",
+    ),
+    Promise(
+        id="runtime:approval:in-time",
+        source="HTTP surface §9.4, §15.12",
+        sentence="A decision counts when its commit comes before the end of the approval's time.",
     ),
     Promise(
         id="runtime:approval:denied-expired",

@@ -125,7 +125,7 @@ def park(
             "subject_id": request.subject.id,
             "request": to_json(request.wire()),
             "input_hash": digests.frozen_input_hash(submission.action),
-            "content_hash": digests.content_hash(submission.action),
+            "content_hash": digests.frozen_hash(submission.parked(), description.snapshot if description else None),
             "snapshot": to_json(description.snapshot) if description else None,
             "expires_at": None if request.expires_at is None else wire.parse_rfc3339(request.expires_at),
             "now": now,
@@ -153,7 +153,7 @@ def conclude(
     now: int,
     new_id: NewId,
 ) -> bool:
-    """Record the one terminal decision and its first consequence; False when another came first.
+    """Record the one terminal decision and its first consequence; False when another, or its end, came first.
 
     approved: the action runs, claimed, with its input still frozen. Otherwise the action fails and its input is erased.
     """

@@ -8,18 +8,17 @@ approvals that are used up before the work has started, or given for other argum
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from aip_hermes import wire
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection, Database, StoreUnavailable
 from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.runtime import approvals, digests
 from aip_hermes.runtime.authority import Authorities, AuthorityEntry
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.constraints import check_constraints
+from aip_hermes.runtime.decision_rules import RULES, Case, check_sender
 from aip_hermes.runtime.events import decision_event_id, fetch_event, result_event_id
 from aip_hermes.runtime.failures import ApprovalUnknown, ApprovalUnverified, decision_refused
 from aip_hermes.runtime.limits import RuntimeLimits
@@ -34,21 +33,8 @@ __all__ = ["Decisions"]
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Case:
-    """One decision under examination. row: the approval. parked: the frozen action, None once it was settled."""
-
-    decision: wire.ApprovalDecision
-    caller: Caller
-    authority: AuthorityEntry
-    request: wire.ApprovalRequest
-    row: Mapping[str, Any]
-    parked: Mapping[str, Any] | None
-    now: int
-
-    @property
-    def policy(self) -> wire.ApprovalPolicy | None:
-        return self.request.policy_snapshot
+_Concluded = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""An action and its approval, as a decision left them."""
 
 
 class Decisions:
@@ -81,7 +67,7 @@ class Decisions:
         Returns: the decision's event and the consequence's event; for the identical decision again, the recorded ones.
         Raises: NotAuthorized, ApprovalUnknown.
         """
-        _sender_is_approver(decision, caller)
+        check_sender(decision, caller)
         tenant = caller.tenant_id or ""
         while True:
             row = await self._fresh(tenant, decision.approval_id)
@@ -91,10 +77,11 @@ class Decisions:
             if row["status"] != "pending":
                 return await self._recorded(row, decision)
             case = await self._case(row, decision, caller, authority)
-            for rule in _RULES:
+            for rule in RULES:
                 rule(case)
-            if await self._conclude(case):
-                return await self._carry_out(case)
+            concluded = await self._conclude(case)
+            if concluded is not None:
+                return await self._carry_out(case, *concluded)
 
     async def resume(self, action: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run an approved action that has not passed its intent; used after a decision and after a restart."""
@@ -102,36 +89,36 @@ class Decisions:
         resumed = Resumption(
             approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]), decided_by=decision.approver
         )
-        submission, found = self._unparked(action, resumed)
-        unchanged = submission is not None and digests.content_hash(submission.action) == row["content_hash"]
-        if submission is not None and unchanged and found == row["input_hash"]:
+        submission = self._unparked(action, resumed)
+        if submission is not None and _as_decided(submission, action, row, decision):
             return await self._pipeline.resume(submission)
+        found = None if submission is None else digests.frozen_input_hash(submission.action)
         return await self._refuse(action, row, found=found)
 
-    def _unparked(self, action: Mapping[str, Any], resumed: Resumption) -> tuple[Submission | None, str | None]:
-        """Return the frozen action and its digest; None for what is no action any more."""
+    def _unparked(self, action: Mapping[str, Any], resumed: Resumption) -> Submission | None:
+        """Return the frozen action; None for what is no action any more."""
         try:
-            submission = Submission.unparked(
+            return Submission.unparked(
                 from_json(action["parked"]), tenant=action["tenant"], attempt=action["attempt"], resumed=resumed
             )
-            return submission, digests.frozen_input_hash(submission.action)
         except (ValueError, TypeError, KeyError):
             log.warning("approval.parked_unreadable", action_id=action["action_id"])
-            return None, None
+            return None
 
     async def _refuse(
         self, action: Mapping[str, Any], row: Mapping[str, Any], *, found: str | None
     ) -> Mapping[str, Any]:
         refusal = ApprovalUnverified(
-            "the approved input differs from the input that is stored now; nothing was sent",
+            "what is stored now differs from what was approved; nothing was sent",
             details={
                 "approval_id": row["approval_id"],
                 "approved_input_hash": row["input_hash"],
                 "found_input_hash": found,
             },
         )
-        stored = await self._database.write(
-            lambda connection: settle(
+
+        def end(connection: Connection) -> Mapping[str, Any]:
+            return settle(
                 connection,
                 tenant=action["tenant"],
                 action_id=action["action_id"],
@@ -140,9 +127,20 @@ class Decisions:
                 now=self._clock.now_ms(),
                 new_id=self._new_id,
             )
-        )
+
+        stored = await self._until_stored(end)
         self._finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
         return stored
+
+    async def _until_stored(self, end: Callable[[Connection], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Write an end that must come, however long the store refuses it."""
+        while True:
+            try:
+                return await self._database.write(end)
+            except StoreUnavailable as exc:
+                if exc.kind == "closed":
+                    raise
+                await self._clock.sleep(1)
 
     async def _fresh(self, tenant: str, approval_id: str) -> Mapping[str, Any]:
         """Return the approval as it stands now; one whose time is up is ended first."""
@@ -162,9 +160,9 @@ class Decisions:
 
     async def _case(
         self, row: Mapping[str, Any], decision: wire.ApprovalDecision, caller: Caller, authority: AuthorityEntry
-    ) -> _Case:
+    ) -> Case:
         action = await self._database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
-        return _Case(
+        return Case(
             decision=decision,
             caller=caller,
             authority=authority,
@@ -174,35 +172,34 @@ class Decisions:
             now=self._clock.now_ms(),
         )
 
-    async def _conclude(self, case: _Case) -> bool:
+    async def _conclude(self, case: Case) -> _Concluded | None:
+        """Record the decision; return action and approval as they stand after it, None when it came too late."""
         recorded = case.decision.model_copy(
             update={"approver": case.caller.named, "authority_path": case.authority.path()}
         )
-        reserved_until = case.now + RESERVATION_GRACE_MS
-        return await self._database.write(
-            lambda connection: approvals.conclude(
-                connection,
-                case.row,
-                recorded,
-                reserved_until=reserved_until,
-                now=self._clock.now_ms(),
-                new_id=self._new_id,
-            )
-        )
-
-    async def _carry_out(self, case: _Case) -> wire.EventStream:
-        await self._faults.reach("decided")
         tenant, action_id = case.row["tenant"], case.row["action_id"]
-        action, row = await self._database.read(
-            lambda c: (
-                approvals.action_of(c, tenant, action_id),
-                approvals.fetch(c, tenant=tenant, approval_id=case.request.id),
-            )
-        )
-        if action["state"] == "running" and row is not None:
+
+        def conclude(connection: Connection) -> _Concluded | None:
+            now = self._clock.now_ms()
+            reserved_until = now + RESERVATION_GRACE_MS
+            if not approvals.conclude(
+                connection, case.row, recorded, reserved_until=reserved_until, now=now, new_id=self._new_id
+            ):
+                return None
+            row = approvals.fetch(connection, tenant=tenant, approval_id=case.request.id)
+            assert row is not None  # noqa: S101 - approvals are never deleted
+            return approvals.action_of(connection, tenant, action_id), row
+
+        return await self._database.write(conclude)
+
+    async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
+        """Nothing is read between the commit and the run: a released action has nobody else to run it."""
+        await self._faults.reach("decided")
+        if action["state"] == "running":
             await self.resume(action, row)
         else:
-            self._finished.tell(tenant=tenant, action_id=action_id, stored=from_json(action["result"]))
+            stored = from_json(action["result"])
+            self._finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
         return await self._events(case.row, case.decision.decision)
 
     async def _recorded(self, row: Mapping[str, Any], decision: wire.ApprovalDecision) -> wire.EventStream:
@@ -250,115 +247,23 @@ class Decisions:
         return "the approval authority file names no valid entry for this principal"
 
 
-def _sender_is_approver(decision: wire.ApprovalDecision, caller: Caller) -> None:
-    if (decision.approver.id, decision.approver.kind) != (caller.principal.id, caller.principal.kind):
-        raise decision_refused(
-            "policy.approver_identity_mismatch",
-            "the decision names another approver than the authenticated principal",
-            details={"authenticated": {"id": caller.principal.id, "kind": caller.principal.kind}},
-        )
-
-
-# The rules of a pending approval, in order.
-
-
-def _decision_id(case: _Case) -> None:
-    if not (case.decision.decision_id or "").strip():
-        raise decision_refused("policy.approval_decision_id_required", "a decision needs a decision_id")
-
-
-def _policy_hash(case: _Case) -> None:
-    if case.request.policy_hash is not None and case.decision.policy_hash != case.request.policy_hash:
-        raise decision_refused(
-            "policy.approval_hash_mismatch",
-            "policy_hash is not the request's; read the approval again and decide on what it shows",
-        )
-
-
-def _same_tenant(case: _Case) -> None:
-    if case.row["tenant"] and case.authority.tenant_id != case.row["tenant"]:
-        raise decision_refused("policy.approver_tenant_mismatch", "the approver's authority is for another tenant")
-
-
-def _duties_are_separate(case: _Case) -> None:
-    if case.policy is None:
-        return
-    duties = case.policy.separation_of_duties
-    mine = case.caller.principal.id
-    if mine == case.request.requester.id and (duties.requester_must_differ or not duties.allow_self_approval):
-        raise decision_refused(
-            "policy.separation_of_duties.requester", "the requester may not decide its own request; ask a reviewer"
-        )
-    if duties.operator_must_differ and case.request.operator is not None and mine == case.request.operator.id:
-        raise decision_refused("policy.separation_of_duties.operator", "the operator may not decide this request")
-
-
-def _authority_fits(case: _Case) -> None:
-    quorum = case.policy is not None and (case.policy.rule is not None or case.policy.minimum_distinct_principals > 1)
-    if quorum or not case.authority.fits(case.request.approver_selector, tenant=case.row["tenant"]):
-        raise decision_refused(
-            "policy.approver_unauthorized",
-            "this policy needs more than one decision, which this runtime does not take"
-            if quorum
-            else "the approver's authority does not match the request's selector",
-        )
-
-
-def _sees_what_it_approves(case: _Case) -> None:
-    if case.decision.decision == "approved" and not all(
-        case.caller.may(scope) for scope in ("approval:export", "approval:sensitive")
-    ):
-        raise decision_refused(
-            "policy.approval_input_not_visible",
-            "who may not read the exact input (approval:export and approval:sensitive) cannot approve it",
-        )
-
-
-def _evidence(case: _Case) -> None:
-    kinds = {artifact.kind for artifact in (*case.request.evidence, *case.decision.evidence)}
-    if (case.decision.reason or "").strip():
-        kinds.add("reason")
-    if case.request.policy_decision_id is not None:
-        kinds.add("policy_decision")
-    wanted = case.policy.evidence_requirements if case.policy is not None else []
-    missing = [kind for kind in wanted if kind not in kinds]
-    if missing:
-        raise decision_refused(
-            "policy.approval_evidence_missing",
-            f"the decision needs {', '.join(missing)}",
-            details={"missing": missing},
-        )
-
-
-def _nothing_to_revoke(case: _Case) -> None:
-    # With one approval needed, an admitted approval is terminal: nothing pending can be revoked.
-    if case.decision.decision == "revoked":
-        named = bool((case.decision.target_decision_id or "").strip())
-        raise decision_refused(
-            f"policy.approval_revocation_target_{'missing' if named else 'required'}",
-            "a revocation names an admitted decision of a pending approval",
-        )
-
-
-def _constraints(case: _Case) -> None:
-    if case.decision.decision != "approved":
-        return
-    if case.parked is None:
-        raise decision_refused("policy.approval_action_mismatch", "the parked action is gone")
-    check_constraints(case.decision.constraints, case.parked["action"]["input"])
-
-
-_RULES: Final[tuple[Callable[[_Case], None], ...]] = (
-    _decision_id,
-    _policy_hash,
-    _same_tenant,
-    _duties_are_separate,
-    _authority_fits,
-    _sees_what_it_approves,
-    _evidence,
-    _nothing_to_revoke,
-    _constraints,
-)
+def _as_decided(
+    submission: Submission, action: Mapping[str, Any], row: Mapping[str, Any], decision: wire.ApprovalDecision
+) -> bool:
+    """Whether all that runs is what was frozen, and what the decider's hash stands for (field reports F061, F062)."""
+    if digests.frozen_hash(from_json(action["parked"]), from_json(row["snapshot"])) != row["content_hash"]:
+        return False
+    request = wire.ApprovalRequest.model_validate(from_json(row["request"]))
+    if request.policy_snapshot is None:
+        return True
+    bound = digests.policy_hash(
+        request.policy_snapshot,
+        action=submission.action,
+        requester_id=submission.principal.id,
+        subject_id=None,
+        input_hash=digests.frozen_input_hash(submission.action),
+    )
+    return bound == decision.policy_hash and submission.action.id == action["action_id"]
 
 
 def _content(decision: Mapping[str, Any]) -> Any:

@@ -5,11 +5,19 @@ Source: runtime behaviour §6.1, §7, §9.2; field reports on digests that cover
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes import wire
 
-__all__ = ["content_hash", "fence_input_hash", "frozen_input_hash", "policy_decision_hash", "policy_hash"]
+__all__ = [
+    "content_hash",
+    "fence_input_hash",
+    "frozen_hash",
+    "frozen_input_hash",
+    "policy_decision_hash",
+    "policy_hash",
+]
 
 _NOT_CONTENT = ("approval", "identity", "observability")
 
@@ -38,6 +46,11 @@ def fence_input_hash(action: wire.Action) -> str:
 def frozen_input_hash(action: wire.Action) -> str:
     """Hash the input that an approval freezes; a transaction's id takes part."""
     return _input_hash(action, action.transaction.wire() if action.transaction else None)
+
+
+def frozen_hash(parked: Mapping[str, Any], snapshot: Mapping[str, Any] | None) -> str:
+    """Hash everything that an approval freezes: the whole action, in whose name it runs, and its target."""
+    return wire.sha256_hex({"parked": parked, "snapshot": snapshot})
 
 
 def policy_hash(

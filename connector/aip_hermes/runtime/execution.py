@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -22,6 +23,7 @@ from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
 from aip_hermes.runtime.settlement import Ending, LostClaim, settle
+from aip_hermes.runtime.storable import storable
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Finished, Overrun, within
@@ -98,6 +100,7 @@ class Executor:
                 return verdict
             return self._settle_in(connection, submission.with_changes(attempt=verdict.attempt), outcome)
 
+        outcome = _storable(submission, outcome)
         stored = await self._database.write(once)
         await self._faults.reach("settled")
         return stored
@@ -144,6 +147,8 @@ class Executor:
         prepared = ready if ready is not None else await self._prepare(submission, call)
         await self._faults.reach("prepared")
         if not submission.read_only and not progress.intent:
+            if call.deadline_ms is not None and self._clock.now_ms() >= call.deadline_ms:
+                raise _overrun(submission, uncertain=False)
             await self._record_intent(submission, prepared)
             progress.intent = True
             await self._faults.reach("intent")
@@ -156,7 +161,9 @@ class Executor:
     async def _prepare(self, submission: Submission, call: Call) -> Prepared:
         described = submission.resumed.snapshot if submission.resumed else None
         try:
-            return await within(self._seconds(call), submission.handler.prepare(call, described), clock=self._clock)
+            return await within(
+                self._seconds(submission, call), submission.handler.prepare(call, described), clock=self._clock
+            )
         except Overrun:
             raise _overrun(submission, uncertain=False) from None
 
@@ -174,7 +181,9 @@ class Executor:
 
     async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
         try:
-            return await within(self._seconds(call), submission.handler.send(call, prepared), clock=self._clock)
+            return await within(
+                self._seconds(submission, call), submission.handler.send(call, prepared), clock=self._clock
+            )
         except ActionFailed as failure:
             return failure
         except Overrun:
@@ -189,16 +198,17 @@ class Executor:
         except Exception as exc:
             log.exception("action.confirm_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             return outcome
-        # Evidence may be added; an outcome may not change sides.
-        return confirmed if isinstance(confirmed, Answer) == isinstance(outcome, Answer) else outcome
+        # Evidence may be added; an outcome may not change sides, nor become more or less certain.
+        return confirmed if _side(confirmed) == _side(outcome) else outcome
 
     async def _settle(self, submission: Submission, outcome: Outcome, held: Held | None) -> Mapping[str, Any]:
         delay_s, again = 0.1, False
+        outcome = _storable(submission, outcome)
         try:
             while True:
                 try:
                     stored = await self._database.write(
-                        lambda connection: self._settle_in(connection, submission, outcome)
+                        partial(self._settle_in, submission=submission, outcome=outcome)
                     )
                     break
                 except StoreUnavailable as exc:
@@ -213,6 +223,13 @@ class Executor:
                         raise
                     stored = await self._database.read(lambda connection: _kept(connection, submission))
                     break
+                except Exception as exc:
+                    # An end without its details is still an end: the key answers and the session opens.
+                    if isinstance(outcome, HandlerBroken):
+                        raise
+                    log.exception("action.end_broken", action_id=submission.action.id, error_type=type(exc).__name__)
+                    uncertain = not submission.read_only and getattr(outcome, "uncertain", True)
+                    outcome = HandlerBroken("the outcome could not be kept", uncertain=uncertain)
         finally:
             if held is not None:
                 self._locks.free(held.key)
@@ -241,9 +258,21 @@ class Executor:
         if not task.cancelled():
             task.exception()  # seen by whoever waits; nobody may be waiting any more
 
-    def _seconds(self, call: Call) -> float:
+    def _seconds(self, submission: Submission, call: Call) -> float:
+        """Return what is left of the action's time; never more than all of it, wherever the clock was set."""
         assert call.deadline_ms is not None  # noqa: S101 - set when the lock was taken
-        return max(call.deadline_ms - self._clock.now_ms(), 1) / 1000 + self._limits.overrun_ms / 1000
+        left_ms = min(max(call.deadline_ms - self._clock.now_ms(), 1), submission.timeout_ms)
+        return (left_ms + self._limits.overrun_ms) / 1000
+
+
+def _side(outcome: Outcome) -> tuple[object, ...]:
+    if isinstance(outcome, Answer):
+        return (Answer,)
+    return type(outcome), outcome.uncertain, outcome.retryable
+
+
+def _storable(submission: Submission, outcome: Outcome) -> Outcome:
+    return storable(outcome, capability_id=submission.action.capability_id, read_only=submission.read_only)
 
 
 def _kept(connection: Connection, submission: Submission) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ import structlog
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector, Description, Prepared
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection, Database, StoreFailure
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
 from aip_hermes.ports import Clock, Faults, NewId
@@ -29,6 +29,7 @@ from aip_hermes.runtime.failures import (
     CapabilityWithdrawn,
     HandlerBroken,
     InputInvalid,
+    Interrupted,
     MemberRefused,
     ModeUnsupported,
     TransactionUnsupported,
@@ -245,27 +246,38 @@ class Pipeline:
         try:
             if submission.handler.serial_key(call) is not None:
                 return None
-            return await submission.handler.prepare(call, None)
+            prepared = await submission.handler.prepare(call, None)
+            to_json(prepared.facts)  # what can't be kept is the handler's fault, found before the claim
+            return prepared
         except ActionFailed as failure:
             return failure
         except Exception as exc:
             return self._broken(submission, exc)
 
     async def _ask(self, submission: Submission, asked: wire.ApprovalPolicy) -> wire.ActionResult:
-        """Read what the decision will be about, then park. Unreadable: no approval, a certain failure (design D25)."""
+        """Read what the decision will be about, then park. No approval recorded: a certain failure (design D25)."""
         try:
-            description = await self._describe(submission)
+            stored = await self._park(submission, asked)
         except ActionFailed as failure:
-            return answer(submission.action.id, await self._executor.run(submission, ready=failure))
+            ready = failure
+        except StoreFailure:
+            ready = Interrupted("the approval could not be recorded; nothing was sent")
+        except Exception as exc:
+            ready = self._broken(submission, exc)
+        else:
+            await self._faults.reach("approval_parked")
+            self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+            return answer(submission.action.id, stored)
+        return answer(submission.action.id, await self._executor.run(submission, ready=ready))
+
+    async def _park(self, submission: Submission, asked: wire.ApprovalPolicy) -> Mapping[str, Any]:
+        description = await self._describe(submission)
         now = self._clock.now_ms()
         approval_id = self._new_id("appr_")
         request = approvals.make_request(submission, asked, description, approval_id=approval_id, now=now)
-        stored = await self._database.write(
+        return await self._database.write(
             lambda connection: approvals.park(connection, submission, request, description, now=now)
         )
-        await self._faults.reach("approval_parked")
-        self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
-        return answer(submission.action.id, stored)
 
     async def _describe(self, submission: Submission) -> Description | None:
         seconds = (submission.timeout_ms + self._limits.overrun_ms) / 1000

@@ -12,10 +12,11 @@ VALUES (
 SELECT * FROM approvals WHERE tenant = :tenant AND approval_id = :approval_id;
 
 -- name: decide_approval
--- The one terminal decision; no row comes back when another came first.
+-- The one terminal decision; no row comes back when another came first, or when the time was up first.
 UPDATE approvals SET
     status = :status, decision = :decision, decision_id = :decision_id, decided_by = :decided_by, updated_at = :now
 WHERE approval_id = :approval_id AND status = 'pending'
+    AND (:status = 'expired' OR expires_at IS NULL OR expires_at > :now)
 RETURNING approval_id;
 
 -- name: list_approvals
