@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from aip_hermes.contract import Operation, load_operations, publish
-from aip_hermes.contract.handler import Answer, Call, Description, Offer, Prepared, SerialKey
+from aip_hermes.contract.handler import (
+    Answer,
+    Call,
+    Description,
+    JsonObject,
+    Offer,
+    Prepared,
+    Publish,
+    SerialKey,
+    unpublished,
+)
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ids import CapabilityId, EndpointId, TenantId
 
@@ -33,7 +43,10 @@ class UnboundHandler:
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         raise NotImplementedError
 
-    async def send(self, call: Call, prepared: Prepared) -> Answer:
+    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+        raise NotImplementedError
+
+    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
         raise NotImplementedError
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:

@@ -15,7 +15,9 @@ from aip_hermes.contract.handler import (
     JsonObject,
     Offer,
     Prepared,
+    Publish,
     SerialKey,
+    unpublished,
 )
 from aip_hermes.errors import ActionFailed, ProviderFailed
 from aip_hermes.ids import CapabilityId, EndpointId, TenantId
@@ -94,6 +96,10 @@ class ScriptedConnector:
     described: list[Mapping[str, Any] | None] = field(default_factory=list)
     confirm: Callable[[Answer | ActionFailed], Answer | ActionFailed] = lambda outcome: outcome
     closed: bool = False
+    stream: Callable[[Publish], Awaitable[Answer]] | None = None
+    stopped: Mapping[str, Any] = field(default_factory=lambda: {"stopped": True, "note": "asked once"})
+    streaming: frozenset[str] = frozenset()
+    """Operations that are offered as streaming and cancellable, whatever their rows say."""
 
     @property
     def connector_id(self) -> str:
@@ -108,13 +114,18 @@ class ScriptedConnector:
                 tenant_id=None if self.tenant is None else TenantId(self.tenant),
                 display_name=endpoint,
                 base_url="http://127.0.0.1:8642/",
-                handler=_Handler(connector=self, operation=rows[name]),
+                handler=_Handler(connector=self, operation=self._row(rows[name])),
                 timeout_ms=rows[name].timeout_ms,
                 reads_first=rows[name].prepare != "none",
             )
             for endpoint in self.endpoints
             for name in self.operations
         ]
+
+    def _row(self, row: Operation) -> Operation:
+        if row.name not in self.streaming:
+            return row
+        return row.model_copy(update={"modes": ("sync", "streaming"), "completion": "streaming", "cancel": True})
 
     def failure(self, kind: FailureKind, message: str, *, details: Mapping[str, Any], uncertain: bool) -> ActionFailed:
         return _KINDS[kind](message, details=details, uncertain=uncertain)
@@ -164,11 +175,17 @@ class _Handler:
         self.connector.note("prepare", call)
         return Prepared(facts=self.connector.facts)
 
-    async def send(self, call: Call, prepared: Prepared) -> Answer:
+    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
         self.connector.sends.append(call)
         self.connector.note("send", call)
+        if self.connector.stream is not None:
+            return await self.connector.stream(publish)
         return await self.connector.send(call)
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         self.connector.note("confirm", call)
         return self.connector.confirm(outcome)
+
+    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+        self.connector.note("cancel", call)
+        return dict(self.connector.stopped)

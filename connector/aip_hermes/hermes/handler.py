@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from aip_hermes.contract.handler import Answer, Call, Description, JsonObject, Prepared, SerialKey
+from aip_hermes.contract.handler import (
+    Answer,
+    Call,
+    Description,
+    JsonObject,
+    Prepared,
+    Publish,
+    SerialKey,
+    unpublished,
+)
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import session_evidence as evidence
@@ -129,7 +138,7 @@ class HermesHandler:
                 facts |= {"before": before.facts(), "read_at_ms": self._clock.now_ms()}
         return Prepared(facts=facts, context=_Context(mapped=mapped, before=before))
 
-    async def send(self, call: Call, prepared: Prepared) -> Answer:
+    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
         context = self._context(call, prepared)
         asked = Asked(
             endpoint=self._endpoint,
@@ -166,6 +175,12 @@ class HermesHandler:
             return Answer(output=outcome.output | {"_aip": ours}, text=outcome.text)
         outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
         return outcome
+
+    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+        return {
+            "stopped": False,
+            "note": "this endpoint can't stop what was sent; closing our connection does not end it there",
+        }
 
     def _worth_confirming(self, context: _Context, outcome: Answer | ActionFailed) -> bool:
         rule = self._operation.confirm

@@ -12,8 +12,9 @@ from typing import Any
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
 from aip_hermes.errors import ActionFailed
+from aip_hermes.runtime.cancellation import Cancelled
 
-__all__ = ["Stored", "answer", "failed", "replay", "stored_answer", "stored_failure"]
+__all__ = ["Stored", "answer", "failed", "replay", "stored_answer", "stored_cancelled", "stored_failure"]
 
 Stored = Mapping[str, Any]
 """`{"status", "output"?, "text"?, "error"?}`."""
@@ -21,18 +22,28 @@ Stored = Mapping[str, Any]
 
 def stored_answer(outcome: Answer) -> dict[str, Any]:
     """Return what is kept of a success."""
-    kept: dict[str, Any] = {"status": "completed", "output": outcome.output}
+    kept: dict[str, Any] = {"status": "cancelled" if outcome.cancelled else "completed", "output": outcome.output}
     if outcome.text and outcome.text.strip():
         kept["text"] = outcome.text
     return kept
 
 
-def stored_failure(failure: ActionFailed, *, output: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def stored_failure(failure: ActionFailed) -> dict[str, Any]:
     """Return what is kept of a failure."""
     kept: dict[str, Any] = {"status": "failed", "error": wire.protocol_error(failure).wire()}
-    if output is not None:
-        kept["output"] = dict(output)
+    if failure.output is not None:
+        kept["output"] = failure.output
     return kept
+
+
+def stored_cancelled(cancelled: Cancelled) -> dict[str, Any]:
+    """Return what is kept of a cancelled attempt. The error says whether the effect may have happened."""
+    output: dict[str, Any] = {"cancelled": True}
+    if cancelled.reason is not None:
+        output["reason"] = cancelled.reason
+    if cancelled.evidence is not None:
+        output["_aip"] = {"cancel": dict(cancelled.evidence)}
+    return {"status": "cancelled", "output": output, "error": wire.protocol_error(cancelled.failure).wire()}
 
 
 def answer(action_id: str, stored: Stored) -> wire.ActionResult:

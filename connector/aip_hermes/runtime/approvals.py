@@ -14,6 +14,7 @@ from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ports import NewId
 from aip_hermes.runtime import digests
+from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.events import append_event, decision_event_id
 from aip_hermes.runtime.failures import (
     ApprovalDenied,
@@ -23,10 +24,21 @@ from aip_hermes.runtime.failures import (
     Interrupted,
 )
 from aip_hermes.runtime.settlement import Ending, origin_of, settle
-from aip_hermes.runtime.store import QUERIES, to_json
+from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
 
-__all__ = ["RUNTIME", "action_of", "conclude", "expire", "expire_all", "fetch", "make_request", "overdue", "park"]
+__all__ = [
+    "RUNTIME",
+    "action_of",
+    "cancel_parked",
+    "conclude",
+    "expire",
+    "expire_all",
+    "fetch",
+    "make_request",
+    "overdue",
+    "park",
+]
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
 """Who decides that a time is up."""
@@ -152,10 +164,12 @@ def conclude(
     reserved_until: int,
     now: int,
     new_id: NewId,
+    instead: Cancelled | None = None,
 ) -> bool:
     """Record the one terminal decision and its first consequence; False when another, or its end, came first.
 
-    approved: the action runs, claimed, with its input still frozen. Otherwise the action fails and its input is erased.
+    approved: the action runs, claimed, with its input still frozen. Otherwise the action fails, or is what `instead`
+    says, and its input is erased.
     """
     decided = connection.execute(
         QUERIES["decide_approval"],
@@ -203,7 +217,7 @@ def conclude(
         action_id=row["action_id"],
         attempt=action["attempt"],
         ending=Ending(
-            outcome=_REFUSALS[decision.decision](f"the approval was {decision.decision}", details=details),
+            outcome=instead or _REFUSALS[decision.decision](f"the approval was {decision.decision}", details=details),
             approval_id=row["approval_id"],
             approval_status=decision.decision,
         ),
@@ -224,6 +238,33 @@ def expire(connection: Connection, row: Mapping[str, Any], *, now: int, new_id: 
         decision_id=f"decision:{row['approval_id']}:expired",
     )
     return conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id)
+
+
+def cancel_parked(
+    connection: Connection,
+    action: Mapping[str, Any],
+    cancelled: Cancelled,
+    *,
+    by: wire.Principal,
+    now: int,
+    new_id: NewId,
+) -> dict[str, Any] | None:
+    """End a parked action as cancelled and revoke its approval; return what is kept, None if a decision came first."""
+    row = fetch(connection, tenant=action["tenant"], approval_id=action["approval_id"])
+    if row is None:
+        return None
+    decision = wire.ApprovalDecision(
+        approval_id=row["approval_id"],
+        decision="revoked",
+        approver=by,
+        decided_at=wire.rfc3339(now),
+        reason="the action was cancelled",
+        decision_id=f"decision:{row['approval_id']}:cancelled",
+    )
+    if not conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id, instead=cancelled):
+        return None
+    kept: dict[str, Any] = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
+    return kept
 
 
 def expire_all(connection: Connection, *, now: int, new_id: NewId) -> None:

@@ -14,10 +14,13 @@ from typing import Any
 
 import structlog
 
-from aip_hermes.contract.handler import Answer, Call, FailureKind, Prepared
+from aip_hermes.contract.handler import Answer, Call, FailureKind, JsonObject, Prepared, Publish, unpublished
 from aip_hermes.database import Connection, Database, StoreFailure, StoreUnavailable
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.runtime.cancellation import Cancelled, RunningAction, RunningActions
+from aip_hermes.runtime.chunks import Chunks, Watchers
+from aip_hermes.runtime.events import Origin
 from aip_hermes.runtime.failures import HandlerBroken, Interrupted, OutputInvalid, TimeoutExceeded
 from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.limits import RuntimeLimits
@@ -33,12 +36,17 @@ __all__ = ["Executor", "connector_failure"]
 log = structlog.get_logger(__name__)
 
 Outcome = Answer | ActionFailed
+Ended = Answer | ActionFailed | Cancelled
 
 
 @dataclass(slots=True)
 class _Progress:
+    """How far an attempt has come. sending: what `send` was given, once it was."""
+
+    running: RunningAction
     held: Held | None = None
     intent: bool = False
+    sending: tuple[Call, Prepared] | None = None
 
 
 class Executor:
@@ -50,6 +58,8 @@ class Executor:
         database: Database,
         locks: SerialLocks,
         finished: Finished,
+        running: RunningActions,
+        watchers: Watchers,
         clock: Clock,
         new_id: NewId,
         faults: Faults,
@@ -58,6 +68,8 @@ class Executor:
         self._database = database
         self._locks = locks
         self._finished = finished
+        self._running = running
+        self._watchers = watchers
         self._clock = clock
         self._new_id = new_id
         self._faults = faults
@@ -70,13 +82,18 @@ class Executor:
         ready: what `prepare` gave before a claim that carries the intent, or how it refused.
         Raises: StoreUnavailable when the result could not be stored in time; the attempt is then settled later.
         """
-        progress = _Progress(intent=isinstance(ready, Prepared))
+        cancellable = submission.published is not None and submission.handler.operation.cancel
+        progress = _Progress(RunningAction(cancellable=cancellable), intent=isinstance(ready, Prepared))
+        address = {"tenant": submission.tenant, "action_id": submission.action.id}
+        self._running.enter(progress.running, **address)
         try:
             outcome = await self._attempt(submission, ready, progress)
         except BaseException:
             if progress.held is not None:
                 self._locks.free(progress.held.key)
             raise
+        finally:
+            self._running.leave(**address)
         settling = asyncio.create_task(self._settle(submission, outcome, progress.held))
         self._settling.add(settling)
         settling.add_done_callback(self._settled)
@@ -92,7 +109,7 @@ class Executor:
 
         Returns: what is kept, or the verdict of an equal read that settled first.
         """
-        outcome = await self._attempt(submission, None, _Progress())
+        outcome = await self._attempt(submission, None, _Progress(RunningAction(cancellable=False)))
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
             verdict = claim(connection, submission, now=self._clock.now_ms(), intent_at=None, facts=None)
@@ -116,11 +133,11 @@ class Executor:
 
     async def _attempt(
         self, submission: Submission, ready: Prepared | ActionFailed | None, progress: _Progress
-    ) -> Outcome:
+    ) -> Ended:
         if isinstance(ready, ActionFailed):
             return ready
         try:
-            return await self._steps(submission, ready, progress)
+            return await self._stoppable(submission, ready, progress)
         except ActionFailed as failure:
             return failure
         except Busy as busy:
@@ -133,6 +150,39 @@ class Executor:
             log.exception("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             uncertain = progress.intent and not submission.read_only
             return HandlerBroken("the connector failed in a way it does not declare", uncertain=uncertain)
+
+    async def _stoppable(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Ended:
+        """Take the steps until they end, or until somebody asks to cancel in time. A result in hand always counts."""
+        steps = asyncio.create_task(self._steps(submission, ready, progress))
+        asked = asyncio.create_task(progress.running.asked.wait())
+        try:
+            await asyncio.wait((steps, asked), return_when=asyncio.FIRST_COMPLETED)
+            evidence: JsonObject | None = None
+            if not steps.done() and progress.running.phase == "sending":
+                evidence = await self._stop_at_provider(submission, progress)
+            if steps.done() or progress.running.phase == "after":
+                return await steps
+            steps.cancel()
+            await asyncio.wait((steps,))
+            if not steps.cancelled():
+                return steps.result()
+            return _cancelled(submission, progress, evidence)
+        finally:
+            asked.cancel()
+            if not steps.done():
+                steps.cancel()
+                await asyncio.wait((steps,))
+
+    async def _stop_at_provider(self, submission: Submission, progress: _Progress) -> JsonObject:
+        assert progress.sending is not None  # noqa: S101 - set before the phase
+        seconds = self._limits.cancel_ms / 1000
+        try:
+            return await within(seconds, submission.handler.cancel(*progress.sending), clock=self._clock)
+        except Overrun:
+            return {"stopped": False, "note": "the provider did not answer the request to stop in time"}
+        except Exception as exc:
+            log.exception("action.cancel_broken", action_id=submission.action.id, error_type=type(exc).__name__)
+            return {"stopped": False, "note": "the connector failed to ask the provider to stop"}
 
     async def _steps(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Outcome:
         call = submission.call()
@@ -152,7 +202,10 @@ class Executor:
             await self._record_intent(submission, prepared)
             progress.intent = True
             await self._faults.reach("intent")
+        progress.sending = (call, prepared)
+        progress.running.phase = "sending"
         outcome = await self._send(submission, call, prepared)
+        progress.running.phase = "after"
         await self._faults.reach("sent")
         outcome = await self._confirm(submission, call, prepared, outcome)
         await self._faults.reach("confirmed")
@@ -181,13 +234,23 @@ class Executor:
 
     async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
         try:
-            return await within(
-                self._seconds(submission, call), submission.handler.send(call, prepared), clock=self._clock
-            )
+            sending = submission.handler.send(call, prepared, publish=self._publish(submission))
+            return await within(self._seconds(submission, call), sending, clock=self._clock)
         except ActionFailed as failure:
             return failure
         except Overrun:
             return _overrun(submission, uncertain=not submission.read_only)
+
+    def _publish(self, submission: Submission) -> Publish:
+        if not submission.handler.operation.streaming:
+            return unpublished
+        origin = Origin(
+            tenant=submission.tenant,
+            action_id=submission.action.id,
+            session_id=submission.context.aip_session_id,
+            correlation_id=submission.context.correlation_id,
+        )
+        return Chunks(database=self._database, watchers=self._watchers, clock=self._clock, origin=origin).publish
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._limits.confirm_ms + self._limits.overrun_ms) / 1000
@@ -201,7 +264,7 @@ class Executor:
         # Evidence may be added; an outcome may not change sides, nor become more or less certain.
         return confirmed if _side(confirmed) == _side(outcome) else outcome
 
-    async def _settle(self, submission: Submission, outcome: Outcome, held: Held | None) -> Mapping[str, Any]:
+    async def _settle(self, submission: Submission, outcome: Ended, held: Held | None) -> Mapping[str, Any]:
         delay_s, again = 0.1, False
         outcome = _storable(submission, outcome)
         try:
@@ -235,9 +298,10 @@ class Executor:
                 self._locks.free(held.key)
         await self._faults.reach("settled")
         self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+        self._watchers.changed(tenant=submission.tenant, action_id=submission.action.id)
         return stored
 
-    def _settle_in(self, connection: Connection, submission: Submission, outcome: Outcome) -> Mapping[str, Any]:
+    def _settle_in(self, connection: Connection, submission: Submission, outcome: Ended) -> Mapping[str, Any]:
         resumed = submission.resumed
         return settle(
             connection,
@@ -298,6 +362,19 @@ def connector_failure(
     return failure
 
 
+def _cancelled(submission: Submission, progress: _Progress, evidence: JsonObject | None) -> Cancelled:
+    sent = progress.running.phase == "sending"
+    uncertain = sent and not submission.read_only
+    if uncertain:
+        message = "the action was cancelled after it was sent; read the target before sending anything like it again"
+    else:
+        message = "the action was cancelled" if sent else "the action was cancelled before anything was sent"
+    failure = connector_failure(
+        submission, "cancelled", message, details={"action_id": submission.action.id, "sent": sent}, uncertain=uncertain
+    )
+    return Cancelled(failure=failure, reason=progress.running.reason, evidence=evidence)
+
+
 def _overrun(submission: Submission, *, uncertain: bool) -> TimeoutExceeded:
     return TimeoutExceeded(
         "the connector did not answer within the action's timeout",
@@ -312,7 +389,7 @@ def _overrun(submission: Submission, *, uncertain: bool) -> TimeoutExceeded:
 
 
 def _checked_output(submission: Submission, outcome: Outcome) -> Outcome:
-    if isinstance(outcome, ActionFailed) or submission.published is None:
+    if isinstance(outcome, ActionFailed) or outcome.cancelled or submission.published is None:
         return outcome
     violations = submission.published.output_violations(outcome.output)
     if not violations:

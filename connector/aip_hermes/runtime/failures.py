@@ -20,8 +20,11 @@ __all__ = [
     "ApprovalRevoked",
     "ApprovalUnknown",
     "ApprovalUnverified",
+    "CancelUnsupported",
     "CapabilityUnknown",
     "CapabilityWithdrawn",
+    "ChunkNotStored",
+    "CursorExpired",
     "HandlerBroken",
     "HumanApprovalRequired",
     "InputInvalid",
@@ -47,7 +50,7 @@ __all__ = [
 
 
 class CapabilityUnknown(RequestRefused, code="resource.not_found"):
-    """No such capability for this tenant."""
+    """No such capability, or no such action to cancel, for this tenant."""
 
 
 class NotAuthorized(RequestRefused, code="auth.not_authorized", category="auth"):
@@ -78,8 +81,16 @@ class ApprovalUnknown(RequestRefused, code="runtime.handler_failed", category="t
     """No such approval for this tenant (decision). The reference's code for it."""
 
 
+class CancelUnsupported(RequestRefused, code="action.cancel_unsupported"):
+    """The action was sent, and its capability can't stop what runs. It goes on."""
+
+
+class CursorExpired(RequestRefused, code="stream.cursor_expired"):
+    """A position behind the end of the log."""
+
+
 class InvalidCursor(RequestRefused, code="query.invalid_cursor"):
-    """A list cursor is not `offset:<n>`."""
+    """A cursor that this runtime did not hand out."""
 
 
 class MessageReplayed(RequestRefused, code="replay.message_id", category="auth"):
@@ -160,6 +171,10 @@ class OutcomeLost(ActionFailed, code="runtime.outcome_unknown", category="tempor
 
 class CapabilityWithdrawn(ActionFailed, code="connector.operation_unsupported"):
     """The capability was withdrawn between approval and execution."""
+
+
+class ChunkNotStored(ActionFailed, code="runtime.chunk_not_stored", category="temporary"):
+    """A chunk of a running stream could not be kept."""
 
 
 class HandlerBroken(ProviderFailed, code="connector.runtime_failure"):

@@ -24,14 +24,15 @@ class RuntimeLimits:
 
     queue_delay_ms: longest wait for a session (published as `sla.max_queue_delay_ms`). key_wait_ms: longest wait of an
     equal submission for the one that runs. overrun_ms: grace for a handler that overran its deadline. confirm_ms: for
-    reading back. settle_wait_ms: how long an answer waits for a store that can't be written. close_wait_ms: how long
-    closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
+    reading back. cancel_ms: for stopping at the provider. settle_wait_ms: how long an answer waits for a store that
+    can't be written. close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
     """
 
     queue_delay_ms: int = 10_000
     key_wait_ms: int = 10_000
     overrun_ms: int = 1_000
     confirm_ms: int = 2_000
+    cancel_ms: int = 5_000
     settle_wait_ms: int = 5_000
     close_wait_ms: int = 3_000
     past_ms: int = 300_000

@@ -44,7 +44,7 @@ __all__ = ["Pipeline"]
 
 log = structlog.get_logger(__name__)
 
-MODES: Final = frozenset({"sync"})
+MODES: Final = frozenset({"sync", "streaming"})
 """Modes that this runtime runs, whatever a capability supports."""
 
 _Passed = Submission | wire.ActionResult
@@ -216,7 +216,7 @@ class Pipeline:
     # Running, waiting, parking.
 
     async def _execute(self, submission: Submission) -> wire.ActionResult:
-        if submission.read_only:
+        if submission.read_only and not submission.handler.operation.streaming:
             stored = await self._executor.read(submission)
             if isinstance(stored, Claimed | Bound | Running):
                 return await self._from_verdict(submission, stored)

@@ -7,7 +7,7 @@ Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from aip_hermes import wire
@@ -18,6 +18,7 @@ from aip_hermes.runtime import approvals
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
+from aip_hermes.runtime.event_pages import Position, read_page
 from aip_hermes.runtime.failures import (
     ActionNotFound,
     ApprovalNotFound,
@@ -67,6 +68,31 @@ class Views:
                 f"action {action_id} has no result yet", details={"action_id": action_id, "state": row["state"]}
             )
         return answer(row["action_id"], from_json(row["result"]))
+
+    async def events(
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        cursor: str | None,
+        limit: int | None,
+        kinds: Collection[str],
+        include_chunks: bool,
+    ) -> wire.ActionEvents:
+        """Return the next page of an action's events and chunks.
+
+        Raises: NotAuthorized, ActionNotFound, InvalidCursor, CursorExpired.
+        """
+        _need(caller, "action:read")
+        position = Position.parse(cursor)
+        row = await self._action(action_id, caller)
+        if row is None:
+            raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
+        return await self._database.read(
+            lambda connection: read_page(
+                connection, row, position=position, limit=limit, kinds=kinds, include_chunks=include_chunks
+            )
+        )
 
     async def approvals(
         self,

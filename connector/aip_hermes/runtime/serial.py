@@ -66,7 +66,7 @@ class SerialLocks:
         await self._stand_in_line(key, call)
         try:
             while True:
-                row = await self._database.write(lambda connection: self._take(connection, key, call, tenant=tenant))
+                row = await self._take_whole(key, call, tenant=tenant)
                 if isinstance(row, Held):
                     return row
                 closed_for_ms = max((row.get("closed_until") or 0) - self._clock.now_ms(), 0)
@@ -119,6 +119,19 @@ class SerialLocks:
             if turn.done() and not turn.cancelled():
                 self.free(key)
             turn.cancel()
+            raise
+
+    async def _take_whole(self, key: SerialKey, call: Call, *, tenant: str) -> Held | dict[str, Any]:
+        """Take the row, or leave none behind: a cancelled caller gives back what it may just have taken."""
+        taking = asyncio.ensure_future(
+            self._database.write(lambda connection: self._take(connection, key, call, tenant=tenant))
+        )
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await asyncio.wait((taking,))
+            address = {"tenant": tenant, "action_id": call.action_id}
+            await self._database.write(lambda connection: connection.execute(QUERIES["give_lock_back"], address))
             raise
 
     def _take(self, connection: Connection, key: SerialKey, call: Call, *, tenant: str) -> Held | dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -17,6 +18,9 @@ from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.cancel_requests import CancelRequests
+from aip_hermes.runtime.cancellation import RunningActions
+from aip_hermes.runtime.chunks import Watchers
 from aip_hermes.runtime.decisions import Decisions
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
@@ -58,12 +62,16 @@ class Runtime:
         self._limits = limits
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        finished = Finished()
+        finished, running = Finished(), RunningActions()
+        self._watchers = Watchers()
+        by_capability = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         locks = SerialLocks(database=database, clock=clock, wait_ms=limits.queue_delay_ms)
         self._executor = Executor(
             database=database,
             locks=locks,
             finished=finished,
+            running=running,
+            watchers=self._watchers,
             clock=clock,
             new_id=new_id,
             faults=faults,
@@ -72,7 +80,7 @@ class Runtime:
         self._pipeline = Pipeline(
             database=database,
             catalog=catalog,
-            connectors={str(offer.capability_id): c for c in self._connectors for offer in c.offers()},
+            connectors=by_capability,
             executor=self._executor,
             finished=finished,
             clock=clock,
@@ -88,6 +96,15 @@ class Runtime:
             clock=clock,
             new_id=new_id,
             faults=faults,
+            limits=limits,
+        )
+        self._cancels = CancelRequests(
+            database=database,
+            connectors=by_capability,
+            running=running,
+            finished=finished,
+            clock=clock,
+            new_id=new_id,
             limits=limits,
         )
         self._views = Views(database=database, authorities=authorities, clock=clock, new_id=new_id)
@@ -185,6 +202,40 @@ class Runtime:
     async def result(self, action_id: ActionId | str, caller: Caller) -> wire.ActionResult:
         """Return an action's terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
         return await self._views.result(ActionId(action_id), caller)
+
+    async def events(
+        self,
+        action_id: ActionId | str,
+        caller: Caller,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        include_chunks: bool = False,
+    ) -> wire.ActionEvents:
+        """Return what happened to an action behind `cursor`: events of `kinds` (all when empty), then chunks.
+
+        Raises: NotAuthorized, ActionNotFound, InvalidCursor, CursorExpired.
+        """
+        return await self._views.events(
+            ActionId(action_id), caller, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks
+        )
+
+    def watching(self, action_id: ActionId | str, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Return a context whose event is set after each commit of this process that concerns the action.
+
+        It says nothing about the action to anybody: what there is, `events` tells who may read it.
+        """
+        return self._watchers.watching(tenant=caller.tenant_id or "", action_id=str(action_id))
+
+    async def cancel(
+        self, action_id: ActionId | str, caller: Caller, *, reason: str | None = None
+    ) -> wire.ActionResult:
+        """Cancel an action; the answer is its result, cancelled or the terminal one that came first.
+
+        Raises: NotAuthorized, CapabilityUnknown (`resource.not_found`), CancelUnsupported.
+        """
+        return await self._detached(self._cancels.cancel(ActionId(action_id), caller, reason=reason))
 
     async def approvals(
         self,

@@ -14,7 +14,8 @@ from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ids import EventId
 from aip_hermes.ports import NewId
-from aip_hermes.runtime.answers import stored_answer, stored_failure
+from aip_hermes.runtime.answers import stored_answer, stored_cancelled, stored_failure
+from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.events import Origin, append_audit, append_event, result_event_id
 from aip_hermes.runtime.fence import settle_key
 from aip_hermes.runtime.serial import release_lock
@@ -31,14 +32,20 @@ class LostClaim(Exception):
 class Ending:
     """What an attempt came to. approval_status: set where the end follows a decision."""
 
-    outcome: Answer | ActionFailed
+    outcome: Answer | ActionFailed | Cancelled
     approval_id: str | None = None
     approval_status: str | None = None
 
     @property
     def stored(self) -> dict[str, Any]:
         """What is kept of it."""
-        return stored_answer(self.outcome) if isinstance(self.outcome, Answer) else stored_failure(self.outcome)
+        match self.outcome:
+            case Answer():
+                return stored_answer(self.outcome)
+            case Cancelled():
+                return stored_cancelled(self.outcome)
+            case failure:
+                return stored_failure(failure)
 
     @property
     def frees_key(self) -> bool:
@@ -46,6 +53,8 @@ class Ending:
 
     @property
     def uncertain(self) -> bool:
+        if isinstance(self.outcome, Cancelled):
+            return self.outcome.failure.uncertain
         return isinstance(self.outcome, ActionFailed) and self.outcome.uncertain
 
 
@@ -106,6 +115,10 @@ def _tell(
     append_event(
         connection, origin, event_id=EventId(new_id("evt_")), kind="aip.action.result", now=now, data=data, actor=actor
     )
+    if isinstance(ending.outcome, Cancelled):
+        append_event(
+            connection, origin, event_id=EventId(new_id("evt_")), kind="aip.action.cancelled", now=now, data=data
+        )
     if ending.approval_id is not None and ending.approval_status is not None:
         _tell_consequence(
             connection, origin, ending.approval_id, ending.approval_status, stored, now=now, new_id=new_id

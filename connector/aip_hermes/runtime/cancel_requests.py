@@ -1,0 +1,121 @@
+"""A request to cancel an action, from its caller to its answer: the action's result, whatever it became."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aip_hermes import wire
+from aip_hermes.contract.handler import Connector
+from aip_hermes.database import Connection, Database
+from aip_hermes.ids import ActionId
+from aip_hermes.ports import Clock, NewId
+from aip_hermes.runtime import approvals
+from aip_hermes.runtime.answers import answer
+from aip_hermes.runtime.caller import Caller
+from aip_hermes.runtime.cancellation import Cancelled, RunningActions
+from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, HandlerBroken, NotAuthorized
+from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.waiting import Finished, within
+
+__all__ = ["CancelRequests"]
+
+
+class CancelRequests:
+    """Cancels what may be cancelled, in the name of who may."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        connectors: Mapping[str, Connector],
+        running: RunningActions,
+        finished: Finished,
+        clock: Clock,
+        new_id: NewId,
+        limits: RuntimeLimits,
+    ) -> None:
+        """connectors: capability id → the connector that offers it."""
+        self._database = database
+        self._connectors = connectors
+        self._running = running
+        self._finished = finished
+        self._clock = clock
+        self._new_id = new_id
+        self._limits = limits
+
+    async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None) -> wire.ActionResult:
+        """Return the action's result: cancelled, or the terminal one that came first.
+
+        Raises: NotAuthorized; CapabilityUnknown for an action that this tenant does not have; CancelUnsupported for one
+        that was sent and can't be stopped.
+        """
+        if not caller.may("action:write"):
+            raise NotAuthorized("this needs the scope action:write", details={"object": "action", "operation": "Write"})
+        address = {"tenant": caller.tenant_id or "", "action_id": action_id}
+        while True:
+            end = self._finished.register(**address)
+            try:
+                row = await self._row(address, caller)
+                if row["settled_at"] is not None:
+                    return answer(action_id, from_json(row["result"]))
+                if row["state"] == "pending_approval":
+                    parked = await self._end_parked(row, caller, reason)
+                    if parked is None:
+                        continue
+                    self._finished.tell(**address, stored=parked)
+                    return answer(action_id, parked)
+                running = self._running.find(**address)
+                if running is not None and not running.ask(reason) and running.phase == "sending":
+                    raise CancelUnsupported(
+                        f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
+                        details={"action_id": action_id, "capability_id": row["capability_id"]},
+                    )
+                stored = await within(self._longest_s, end, clock=self._clock)
+                if stored["status"] != "pending_approval":
+                    return answer(action_id, stored)
+            finally:
+                self._finished.forget(end, **address)
+
+    @property
+    def _longest_s(self) -> float:
+        limits = self._limits
+        return (limits.cancel_ms + limits.confirm_ms + limits.overrun_ms + limits.settle_wait_ms) / 1000
+
+    async def _row(self, address: Mapping[str, str], caller: Caller) -> Mapping[str, Any]:
+        rows = await self._database.read(lambda connection: connection.execute(QUERIES["fetch_action"], address))
+        if not rows:
+            raise CapabilityUnknown(
+                f"there is no action {address['action_id']}", details={"action_id": address["action_id"]}
+            )
+        owner = from_json(rows[0]["principal"])
+        mine = (owner["id"], owner["kind"]) == (caller.principal.id, caller.principal.kind)
+        if not mine and caller.scopes.isdisjoint(("action:write:any", "*")):
+            raise NotAuthorized(
+                "the action belongs to another principal", details={"object": "action", "operation": "Write"}
+            )
+        return rows[0]
+
+    async def _end_parked(self, row: Mapping[str, Any], caller: Caller, reason: str | None) -> dict[str, Any] | None:
+        """End a parked action and its approval together; None when a decision came first."""
+        message = "the action was cancelled before anything was sent"
+        details = {"action_id": row["action_id"], "approval_id": row["approval_id"], "sent": False}
+        connector = self._connectors.get(row["capability_id"])
+        failure = (
+            HandlerBroken(message, details=details)
+            if connector is None
+            else connector.failure("cancelled", message, details=details, uncertain=False)
+        )
+
+        def once(connection: Connection) -> dict[str, Any] | None:
+            return approvals.cancel_parked(
+                connection,
+                row,
+                Cancelled(failure=failure, reason=reason),
+                by=caller.named,
+                now=self._clock.now_ms(),
+                new_id=self._new_id,
+            )
+
+        return await self._database.write(once)

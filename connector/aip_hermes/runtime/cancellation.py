@@ -1,0 +1,75 @@
+"""Cancelling: what was not sent is not sent, what can be stopped is stopped once, what can't be is said.
+
+| the action | cancelling it |
+|---|---|
+| waits for an approval | ends it, certain; its approval is revoked |
+| waits for its session, or reads before sending | ends it, certain: nothing was sent |
+| was sent, capability supports cancel | the connector stops what it can, once; a mutation's outcome is uncertain |
+| was sent, capability does not support cancel | refused; it goes on |
+| answered, is being read back or stored | goes on to its result, which is the answer |
+| ended | answers its result; nothing changes |
+
+Source: runtime behaviour §10; design D8, D17, D22.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aip_hermes.errors import ActionFailed
+
+__all__ = ["Cancelled", "Phase", "RunningAction", "RunningActions"]
+
+Phase = Literal["before", "sending", "after"]
+"""before: nothing was sent. sending: the request may have left. after: there is an outcome."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cancelled:
+    """An attempt that was cancelled. failure: the code, and whether the effect may have happened. evidence: what the
+    connector said about stopping; None where it was not asked."""
+
+    failure: ActionFailed
+    reason: str | None
+    evidence: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class RunningAction:
+    """One attempt of this process. asked: set once by whoever cancels, with the reason."""
+
+    cancellable: bool
+    phase: Phase = "before"
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: str | None = None
+
+    def ask(self, reason: str | None) -> bool:
+        """Ask it to stop; False where that comes too late or can't be done any more."""
+        if self.phase == "after" or (self.phase == "sending" and not self.cancellable):
+            return False
+        if not self.asked.is_set():
+            self.reason = reason
+            self.asked.set()
+        return True
+
+
+class RunningActions:
+    """The attempts that run in this process, by tenant and Action ID."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[str, str], RunningAction] = {}
+
+    def find(self, *, tenant: str, action_id: str) -> RunningAction | None:
+        """Return the running attempt of an action."""
+        return self._running.get((tenant, action_id))
+
+    def enter(self, running: RunningAction, *, tenant: str, action_id: str) -> None:
+        """Make an attempt known."""
+        self._running[(tenant, action_id)] = running
+
+    def leave(self, *, tenant: str, action_id: str) -> None:
+        """Forget an attempt that has settled."""
+        self._running.pop((tenant, action_id), None)

@@ -1,0 +1,102 @@
+"""Chunks of a running action: stored as they come, then told to whoever follows.
+
+Readers read from the store, so no reader slows the turn (design D17). Sequences count from 0 per action and go on over
+attempts. Source: runtime behaviour §15, §16.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aip_hermes import wire
+from aip_hermes.contract.handler import Chunk
+from aip_hermes.database import Connection, Database, StoreFailure
+from aip_hermes.ports import Clock
+from aip_hermes.runtime.events import Origin, append_event
+from aip_hermes.runtime.failures import ChunkNotStored
+from aip_hermes.runtime.store import QUERIES, to_json
+
+__all__ = ["Chunks", "Watchers", "chunk_event_id"]
+
+_Key = tuple[str, str]
+
+
+class Watchers:
+    """Wakes those of this process who follow an action, after each commit that concerns it."""
+
+    def __init__(self) -> None:
+        self._events: dict[_Key, set[asyncio.Event]] = {}
+
+    @asynccontextmanager
+    async def watching(self, *, tenant: str, action_id: str) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that `changed` sets. Clear it before reading, so that nothing is missed."""
+        event = asyncio.Event()
+        self._events.setdefault((tenant, action_id), set()).add(event)
+        try:
+            yield event
+        finally:
+            waiting = self._events[(tenant, action_id)]
+            waiting.discard(event)
+            if not waiting:
+                del self._events[(tenant, action_id)]
+
+    def changed(self, *, tenant: str, action_id: str) -> None:
+        """Wake everybody who follows the action."""
+        for event in self._events.get((tenant, action_id), ()):
+            event.set()
+
+
+class Chunks:
+    """Publishes for one attempt; what `send` gets as its `publish`."""
+
+    def __init__(self, *, database: Database, watchers: Watchers, clock: Clock, origin: Origin) -> None:
+        self._database = database
+        self._watchers = watchers
+        self._clock = clock
+        self._origin = origin
+
+    async def publish(self, chunk: Chunk) -> None:
+        """Store a chunk and its event durably. Raises: ChunkNotStored."""
+        try:
+            await self._database.write(lambda connection: self._append(connection, chunk))
+        except StoreFailure as exc:
+            raise ChunkNotStored("a chunk of the stream could not be stored", retryable=False) from exc
+        self._watchers.changed(tenant=self._origin.tenant, action_id=self._origin.action_id)
+
+    def _append(self, connection: Connection, chunk: Chunk) -> None:
+        origin, now = self._origin, self._clock.now_ms()
+        address = {"tenant": origin.tenant, "action_id": origin.action_id}
+        last = connection.execute(QUERIES["last_chunk"], address)
+        sequence = last[0]["sequence"] + 1 if last else 0
+        stored = wire.StreamChunk(
+            action_id=origin.action_id,
+            sequence=sequence,
+            kind=chunk.kind,
+            data=chunk.data,
+            part=wire.TextPart(type="text", text=chunk.text, format="plain") if chunk.text else None,
+        )
+        connection.execute(
+            QUERIES["append_chunk"],
+            {**address, "sequence": sequence, "kind": chunk.kind, "chunk": to_json(stored.wire()), "now": now},
+        )
+        append_event(
+            connection,
+            origin,
+            event_id=chunk_event_id(origin, sequence),
+            kind="aip.stream.chunk",
+            now=now,
+            data={"sequence": sequence, "kind": chunk.kind},
+        )
+
+
+def chunk_event_id(origin: Origin, sequence: int) -> str:
+    """Return the id of a chunk's event: the same for the same chunk, whenever it is made.
+
+    The tenant takes part where there is one, because Action IDs are unique per tenant only.
+    """
+    scope = f"{origin.tenant}\0" if origin.tenant else ""
+    material = b"aip.stream.chunk.event.v1\0" + f"{scope}{origin.action_id}\0".encode() + sequence.to_bytes(8, "big")
+    return "evt_stream_" + hashlib.sha256(material).hexdigest()

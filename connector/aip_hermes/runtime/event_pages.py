@@ -1,0 +1,122 @@
+"""Pages of what happened to one action: events first, chunks after them, and a position to go on from.
+
+A position is `aev_cursor_<event>_<chunk>`: the last event and the last chunk that were handed out (`none` before the
+first). It works over restarts and for every reader; polling with it repeats nothing and skips nothing.
+Source: AIP HTTP surface §5.1, §5.2, §7; runtime behaviour §16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from aip_hermes import wire
+from aip_hermes.database import Connection
+from aip_hermes.runtime.failures import CursorExpired, InvalidCursor
+from aip_hermes.runtime.store import QUERIES, from_json
+
+__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Position", "read_page"]
+
+DEFAULT_PAGE: Final = 100
+MAX_PAGE: Final = 1000
+MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+_CURSOR = re.compile(r"(?:aev_cursor_(\d{1,18})_(none|\d{1,18})|evt_cursor_(\d{1,18}))", re.ASCII)
+_BEFORE_ALL: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """event: place of the last event in the log, 0 before the first. chunk: sequence of the last chunk, -1 before."""
+
+    event: int = 0
+    chunk: int = _BEFORE_ALL
+
+    @classmethod
+    def parse(cls, cursor: str | None) -> Self:
+        """Read a cursor. Raises: InvalidCursor."""
+        if cursor is None:
+            return cls()
+        match = _CURSOR.fullmatch(cursor)
+        if match is None:
+            raise InvalidCursor(
+                "an event cursor has the form `aev_cursor_<n>_<n|none>`; an event id is none",
+                details={"expected": "aev_cursor_<n>_<n|none>"},
+            )
+        event, chunk, global_event = match.groups()
+        if global_event is not None:
+            return cls(int(global_event))
+        return cls(int(event), _BEFORE_ALL if chunk == "none" else int(chunk))
+
+    def text(self) -> str:
+        """Return the cursor."""
+        return f"aev_cursor_{self.event}_{'none' if self.chunk == _BEFORE_ALL else self.chunk}"
+
+
+@dataclass(slots=True)
+class _Room:
+    """What still fits on the page."""
+
+    rows: int
+    size: int = MAX_PAGE_BYTES
+
+    def take(self, text: str) -> bool:
+        """Whether one more fits; the first one of a page always does."""
+        if self.rows == 0 or (self.size < MAX_PAGE_BYTES and len(text) > self.size):
+            return False
+        self.rows -= 1
+        self.size -= len(text)
+        return True
+
+
+def read_page(
+    connection: Connection,
+    row: Mapping[str, Any],
+    *,
+    position: Position,
+    limit: int | None,
+    kinds: Collection[str],
+    include_chunks: bool,
+) -> wire.ActionEvents:
+    """Return the next page of an action's row. kinds: empty for all. limit: default 100, clamped to 1…1000.
+
+    `terminal` is set when the action has ended and nothing follows this page. Raises: CursorExpired for a position
+    behind the end of the log.
+    """
+    newest = connection.execute(QUERIES["last_event"])
+    if position.event > (newest[0]["seq"] if newest else 0):
+        raise CursorExpired("the cursor lies behind the end of the log; begin again without one")
+    wanted = min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
+    room = _Room(wanted)
+    address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": MAX_PAGE + 1}
+    events, last_event = [], position.event
+    found_events = connection.execute(QUERIES["fetch_event_page"], {**address, "after": position.event})
+    more = len(found_events) > MAX_PAGE
+    for found in found_events:
+        if not kinds or found["kind"] in kinds:
+            if not room.take(found["event"]):
+                more = True
+                break
+            events.append(from_json(found["event"]))
+        last_event = found["seq"]
+    chunks, last_chunk = [], position.chunk
+    if include_chunks:
+        found_chunks = connection.execute(QUERIES["fetch_chunks"], {**address, "after": position.chunk})
+        more = more or len(found_chunks) > MAX_PAGE
+        for found in found_chunks:
+            if not room.take(found["chunk"]):
+                more = True
+                break
+            chunks.append(from_json(found["chunk"]))
+            last_chunk = found["sequence"]
+    return wire.ActionEvents.model_validate(
+        {
+            "action_id": row["action_id"],
+            "events": events,
+            "chunks": chunks,
+            "cursor": Position(last_event, last_chunk).text(),
+            "terminal": row["settled_at"] is not None and not more,
+        }
+    )
