@@ -243,6 +243,9 @@ FILES: list[tuple[object, bool]] = [
     ([{name: value for name, value in GOOD.items() if name != "roles"}], False),
     (["human:example:reviewer"], False),
     ("[", False),
+    (json.dumps([GOOD]).replace('"revoked": false', '"revoked": true, "revoked": false'), False),
+    (b"\xef\xbb\xbf" + json.dumps([GOOD]).encode(), True),
+    (b"[\xff]", False),
 ]
 
 
@@ -252,7 +255,8 @@ def test_an_authority_file_is_accepted_whole_or_refused_by_path(
     tmp_path: Path, content: object, accepted: bool
 ) -> None:
     path = tmp_path / "authorities.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     if accepted:
         loaded = Authorities.load(path, clock=ManualClock())
         assert loaded.resolve("human:example:reviewer", now_ms=ManualClock().now_ms()) is not None

@@ -107,16 +107,17 @@ class Authorities:
     def load(cls, path: Path, *, clock: Clock | None = None) -> Self:
         """Read the file: a JSON array with at least one entry.
 
-        Raises: AuthorityFileError for an unreadable file, an unknown or missing member, a principal named twice, a
-        revoked or an expired entry.
+        Raises: AuthorityFileError for an unreadable file, a repeated, unknown or missing member, a principal named
+        twice, a revoked or an expired entry.
         """
         now_ms = (clock or SystemClock()).now_ms()
         try:
-            raw = json.loads(path.read_text(encoding="utf-8-sig"))
+            raw = wire.read_json(path.read_bytes(), allow_bom=True)
         except OSError as exc:
-            raise AuthorityFileError(f"{path}: {exc.strerror}") from exc
-        except ValueError as exc:
-            raise AuthorityFileError(f"{path}: not a JSON text ({exc})") from exc
+            reason = (exc.strerror or "refused").lower()
+            raise AuthorityFileError(f"{path} can't be read: {reason}; `aip-hermes init DIR` writes one") from exc
+        except wire.JsonProblem as exc:
+            raise AuthorityFileError(f"{path}, {exc}; correct it") from None
         if not isinstance(raw, list) or not raw:
             raise AuthorityFileError(f"{path}: a JSON array with at least one entry is needed")
         entries: dict[str, AuthorityEntry] = {}
