@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aip_hermes.server import TokenTable, principal_kind
+from aip_hermes.server import TokenTable
 from aip_hermes.server.failures import BearerRefused
 from aip_hermes.settings import Settings, SettingsError, TokenSettings
+from aip_hermes.wire import principal_kind
 from tests.support.server_site import FixedClock, Site, make_site, site_settings, write_secret
 
 

@@ -12,16 +12,10 @@ __all__ = ["ActionMode", "action_envelope", "decision_envelope", "principal_of"]
 
 ActionMode = Literal["sync", "async", "streaming"]
 
-_KINDS = frozenset({"human", "service", "system", "tenant", "customer", "contact"})
-
 
 def principal_of(principal_id: PrincipalId) -> wire.Principal:
-    """Return the principal with the kind that the first segment of its id names; `agent` for any other.
-
-    Source: command-line client, global options (design D22).
-    """
-    head = principal_id.split(":", 1)[0]
-    return wire.Principal.model_validate({"id": str(principal_id), "kind": head if head in _KINDS else "agent"})
+    """Return the principal with the kind that its id names. Source: command-line client, global options."""
+    return wire.Principal(id=str(principal_id), kind=wire.principal_kind(principal_id))
 
 
 def action_envelope(

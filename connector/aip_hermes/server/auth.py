@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Self
 
 from aip_hermes import wire
@@ -19,26 +18,10 @@ from aip_hermes.secret import MAX_SECRET_BYTES, Secret, SecretFileError, read_se
 from aip_hermes.server.failures import BearerRefused
 from aip_hermes.settings import STRONG_TOKEN_CHARS, Settings, SettingsError, TokenSettings
 
-__all__ = ["ISSUER", "TokenTable", "principal_kind"]
+__all__ = ["ISSUER", "TokenTable"]
 
 ISSUER: Final = "aip-hermes:native-http"
 """Who vouches for a caller that showed a token of the table."""
-
-_KINDS: Final[Mapping[str, wire.PrincipalKind]] = MappingProxyType(
-    {
-        "human": "human",
-        "service": "service",
-        "system": "system",
-        "tenant": "tenant",
-        "customer": "customer",
-        "contact": "contact",
-    }
-)
-
-
-def principal_kind(principal_id: str) -> wire.PrincipalKind:
-    """Return the kind that an id's first segment names; anything else is an agent."""
-    return _KINDS.get(principal_id.partition(":")[0], "agent")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +127,7 @@ def _entry(secret: Secret, token: TokenSettings) -> _Entry:
     return _Entry(
         digest=hashlib.sha256(secret.reveal().encode("ascii")).digest(),
         caller=Caller(
-            principal=wire.Principal(id=token.principal, kind=principal_kind(token.principal)),
+            principal=wire.Principal(id=token.principal, kind=wire.principal_kind(token.principal)),
             tenant_id=token.tenant,
             scopes=token.scopes,
             invoke=token.invoke,

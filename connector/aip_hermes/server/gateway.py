@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 from starlette.requests import Request
@@ -13,7 +15,7 @@ from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantI
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.failures import RuntimeStopping, TenantMismatch
-from aip_hermes.server.auth import TokenTable, principal_kind
+from aip_hermes.server.auth import TokenTable
 from aip_hermes.server.reply import Replies
 from aip_hermes.settings import Settings
 
@@ -30,6 +32,21 @@ class ActionRuntime(Protocol):
     async def status(
         self, action_id: ActionId, caller: Caller, *, include_result: bool = False
     ) -> wire.ActionStatus: ...
+
+    async def events(
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        include_chunks: bool = False,
+    ) -> wire.ActionEvents: ...
+
+    def watching(self, action_id: ActionId, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]: ...
+
+    async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None = None) -> wire.ActionResult: ...
 
     async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult: ...
 
@@ -70,7 +87,7 @@ class Gateway:
         self.clock: Final = clock
         self.card: Final = ServerCard(principal_id=self.service_id, max_request_bytes=self.max_request_bytes)
         agent = wire.Principal(
-            id=self.service_id, kind=principal_kind(self.service_id), display_name=self.card.display_name
+            id=self.service_id, kind=wire.principal_kind(self.service_id), display_name=self.card.display_name
         )
         self.replies: Final = Replies(agent=agent, clock=clock, new_id=new_id)
         self.started: Final = clock.monotonic()

@@ -112,6 +112,7 @@ from aip_hermes.wire.principal import (
     OAuthCredentialState,
     Principal,
     TenantRef,
+    principal_kind,
 )
 from aip_hermes.wire.receipt import Receipt, ReceiptChain, ReceiptQueryRequest, ReceiptRef, append_receipt, chain_holds
 from aip_hermes.wire.result import (
@@ -291,6 +292,7 @@ __all__ = [
     "load_schema",
     "new_envelope",
     "parse_rfc3339",
+    "principal_kind",
     "protocol_error",
     "read_json",
     "rfc3339",

@@ -5,7 +5,9 @@ Source: wire model §6 "Principal", §7 "IdentityContext", §9.1 identity rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from aip_hermes.wire.closed_sets import PrincipalKind
 from aip_hermes.wire.model import Bool, Json, Time, Wire, absent_list
@@ -20,7 +22,24 @@ __all__ = [
     "OAuthCredentialState",
     "Principal",
     "TenantRef",
+    "principal_kind",
 ]
+
+_KINDS: Final[Mapping[str, PrincipalKind]] = MappingProxyType(
+    {
+        "human": "human",
+        "service": "service",
+        "system": "system",
+        "tenant": "tenant",
+        "customer": "customer",
+        "contact": "contact",
+    }
+)
+
+
+def principal_kind(principal_id: str) -> PrincipalKind:
+    """Return the kind that an id's first segment names; anything else is an agent (design D22)."""
+    return _KINDS.get(principal_id.partition(":")[0], "agent")
 
 
 class ExternalRef(Wire):
