@@ -13,8 +13,6 @@ from aip_hermes.secret import Secret, SecretFileError, read_secret_file
 
 __all__ = ["TokenRefused", "load_token"]
 
-MAX_TOKEN_BYTES = 16_384
-
 _COPY_AGAIN = "copy the token again, without line breaks or quotes"
 
 
@@ -28,7 +26,7 @@ def load_token(*, value: str | None = None, file: Path | None = None) -> Secret 
         return None
     where = "the bearer token" if file is None else f"the token in {file}"
     try:
-        token = read_secret_file(file, max_bytes=MAX_TOKEN_BYTES) if file is not None else Secret((value or "").strip())
+        token = read_secret_file(file) if file is not None else Secret((value or "").strip())
     except SecretFileError as exc:
         raise TokenRefused(str(exc), next_step="name the token file that the server's set-up wrote for you") from exc
     except ValueError as exc:

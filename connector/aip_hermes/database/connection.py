@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["Connection"]
@@ -38,9 +38,3 @@ class Connection:
             return rows
         finally:
             cursor.close()
-
-    def execute_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run one statement once per parameter mapping; no rows come back."""
-        cursor = self._raw.executemany(query, rows)
-        self._changes = cursor.rowcount
-        cursor.close()

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from aip_hermes import wire
 from aip_hermes.contract import InvalidCatalogQuery, StaleCatalogCursor
+from aip_hermes.contract.catalog import MAX_PAGE
 from aip_hermes.errors import RequestRefused
 from aip_hermes.server.failures import QueryInvalid
 from aip_hermes.server.gateway import Gateway
@@ -21,8 +22,6 @@ from aip_hermes.server.query import Query
 from aip_hermes.server.reply import json_response
 
 __all__ = ["Discovery"]
-
-MAX_PAGE: Final = 200
 
 _CATALOGUE_STATUS: Final[Mapping[type[RequestRefused], int]] = MappingProxyType(
     {QueryInvalid: 400, InvalidCatalogQuery: 400, StaleCatalogCursor: 409}
