@@ -281,7 +281,7 @@ async def test_a_manifest_is_answered_in_an_envelope_too(site: Site) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"cancel": {"target": {"action": "act_1"}}},
+        {"cancel": {"target": {"session": "sess_1"}}},
         {"event_stream_request": {}},
         {"action_list_request": {}},
         {"action_result": {"action_id": "act_1", "status": "completed"}},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aip_hermes import wire
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantId
 from aip_hermes.runtime.caller import Caller, MessageContext
-from aip_hermes.runtime.failures import ActionNotFound, ApprovalNotFound, MessageReplayed
+from aip_hermes.runtime.failures import ActionNotFound, ApprovalNotFound, CapabilityUnknown, MessageReplayed
 
 __all__ = ["ScriptedRuntime"]
 
@@ -57,6 +58,33 @@ class ScriptedRuntime:
         if caller.tenant_id != self._tenant:
             raise ActionNotFound(f"no action {action_id}")
         return wire.ActionResult(action_id=action_id, status="completed", output={})
+
+    async def events(
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        include_chunks: bool = False,
+    ) -> wire.ActionEvents:
+        self._note(
+            "events", action_id=action_id, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks
+        )
+        if caller.tenant_id != self._tenant:
+            raise ActionNotFound(f"no action {action_id}")
+        return wire.ActionEvents(action_id=action_id, events=[], cursor="aev_cursor_0_none", terminal=True)
+
+    @asynccontextmanager
+    async def watching(self, action_id: ActionId, caller: Caller) -> AsyncIterator[asyncio.Event]:
+        yield asyncio.Event()
+
+    async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None = None) -> wire.ActionResult:
+        self._note("cancel", action_id=action_id, reason=reason)
+        if caller.tenant_id != self._tenant:
+            raise CapabilityUnknown(f"no action {action_id}")
+        return wire.ActionResult(action_id=action_id, status="cancelled", output={"cancelled": True})
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
         self._note("decide", decision=decision)

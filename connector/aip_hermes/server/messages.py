@@ -49,10 +49,12 @@ class Messages:
         self._commands: Final[Mapping[str, Serve]] = {
             "action": self._action,
             "approval_decision": self._decision,
+            "cancel": self._cancel,
         }
         self._reads: Final[Mapping[str, Serve]] = {
             "action_status_request": self._status,
             "action_result_request": self._result,
+            "action_events_request": self._events,
             "approval_list_request": self._approvals,
             "approval_query_request": self._approval,
             "manifest_request": self._manifest,
@@ -96,6 +98,24 @@ class Messages:
 
     async def _decision(self, decision: wire.ApprovalDecision, caller: Caller, context: MessageContext) -> Body:
         return {"event_stream": await self._gateway.runtime.decide(decision, caller)}
+
+    async def _cancel(self, cancel: wire.Cancel, caller: Caller, context: MessageContext) -> Body:
+        if cancel.target.action is None:
+            raise BodyUnsupported("this server cancels actions only")
+        action_id = _identity(ActionId, cancel.target.action, "target.action")
+        return {"action_result": await self._gateway.runtime.cancel(action_id, caller, reason=cancel.reason)}
+
+    async def _events(self, asked: wire.ActionEventsRequest, caller: Caller, context: MessageContext) -> Body:
+        check_tenant(asked.tenant_id, caller)
+        page = await self._gateway.runtime.events(
+            _identity(ActionId, asked.action_id, "action_id"),
+            caller,
+            cursor=asked.cursor,
+            limit=clamped(asked.limit),
+            kinds=asked.kinds,
+            include_chunks=asked.include_chunks,
+        )
+        return {"action_events": page}
 
     async def _status(self, asked: wire.ActionStatusRequest, caller: Caller, context: MessageContext) -> Body:
         check_tenant(asked.tenant_id, caller)
