@@ -16,6 +16,11 @@ PROMISES = (
         sentence="A safe read is sent up to three times while its failure may pass; the waits honour Retry-After.",
     ),
     Promise(
+        id="hermes:send:reads-of-a-mutation-once",
+        source="request counts: patch 1, delete 2, turn 2, fork 3, create 0",
+        sentence="A read before or after a mutation is sent once, whatever it answers.",
+    ),
+    Promise(
         id="hermes:send:deadline",
         source="design D18; connector contract §13.1",
         sentence="A passed deadline sends nothing; a deadline during the exchange leaves a mutation uncertain.",
@@ -37,6 +42,16 @@ PROMISES = (
         source="design D11; field report D04",
         sentence="A 2xx without a JSON object is `invalid_response`, uncertain for a mutation.",
         diverges="The reference turns any text into a success.",
+    ),
+    Promise(
+        id="hermes:answer:nothing-that-breaks-later",
+        source="design §8, D11",
+        sentence="An answer that could not be stored is refused where it arrives, with the outcome that it proves.",
+    ),
+    Promise(
+        id="hermes:answer:odd-ids",
+        source="design D12; field reports D01, D02",
+        sentence="An id that no path can carry, named by an endpoint, ends no attempt and is never asked for.",
     ),
     Promise(
         id="hermes:answer:passed-through",
@@ -231,6 +246,11 @@ PROMISES = (
         sentence="`_aip.turn` says from the row before and after how much of a turn was stored.",
     ),
     Promise(
+        id="hermes:evidence:turn-compacted",
+        source="design D20",
+        sentence="A transcript compacted in place, or made again, during a turn is never called `no` or `user_only`.",
+    ),
+    Promise(
         id="hermes:evidence:no-visible-text",
         source="field report F082",
         sentence="A turn answered without text carries a warning and is not repeated.",
@@ -249,6 +269,11 @@ PROMISES = (
         id="hermes:evidence:fork",
         source="design D16",
         sentence="A fork is read back on both sides whatever its answer, unless it never began.",
+    ),
+    Promise(
+        id="hermes:evidence:fork-untitled",
+        source="design D16; API server §3.8",
+        sentence="A refused fork whose child has no title is partial, also where the title was to be automatic.",
     ),
     Promise(
         id="hermes:health:every-endpoint",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import httpx
 
-__all__ = ["RowsTransport"]
+__all__ = ["RowsTransport", "TurningTransport"]
 
 
 class RowsTransport(httpx.MockTransport):
@@ -44,7 +45,24 @@ class RowsTransport(httpx.MockTransport):
         if session_id not in self.rows:
             return httpx.Response(404, json={"error": {"message": "no", "code": "session_not_found"}})
         if path.endswith("/messages"):
-            return httpx.Response(
-                200, json={"object": "list", "session_id": self.resolves.get(session_id, session_id), "data": []}
-            )
-        return httpx.Response(200, json={"object": "hermes.session", "session": self.rows[session_id]})
+            return _ascii({"object": "list", "session_id": self.resolves.get(session_id, session_id), "data": []})
+        return _ascii({"object": "hermes.session", "session": self.rows[session_id]})
+
+
+def _ascii(value: object) -> httpx.Response:
+    """Answer as an endpoint does: escaped, so that a lone surrogate can be said too."""
+    return httpx.Response(200, content=json.dumps(value).encode("ascii"))
+
+
+class TurningTransport(RowsTransport):
+    """Its rows change when a POST arrives."""
+
+    def __init__(self, before: Mapping[str, Any], after: Sequence[Mapping[str, Any]], answer: httpx.Response) -> None:
+        super().__init__([before], answers={"POST": answer})
+        self._after = {row["id"]: dict(row) for row in after}
+
+    def _serve(self, request: httpx.Request) -> httpx.Response:
+        answer = super()._serve(request)
+        if request.method == "POST":
+            self.rows = self._after
+        return answer

@@ -13,7 +13,7 @@ from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.session_evidence import CHAIN_ROWS
 from aip_hermes.ids import ActionId
 from tests.support.hermes_calls import attempt, call_of, connector_of, endpoint_of, handler_of
-from tests.support.hermes_routes import RowsTransport
+from tests.support.hermes_routes import RowsTransport, TurningTransport
 from tests.support.hermes_stub import row_of
 
 _C1, _C2 = "20261130_205616_082034", "20261130_205700_1a2b3c"
@@ -111,27 +111,13 @@ def _chat(session_id: str, content: str = "Echo") -> httpx.Response:
     )
 
 
-class _Turning(RowsTransport):
-    """Its rows change with the turn."""
-
-    def __init__(self, before: Mapping[str, Any], after: Sequence[Mapping[str, Any]], answer: httpx.Response) -> None:
-        super().__init__([before], answers={"POST": answer})
-        self._after = {row["id"]: dict(row) for row in after}
-
-    def _serve(self, request: httpx.Request) -> httpx.Response:
-        answer = super()._serve(request)
-        if request.method == "POST":
-            self.rows = self._after
-        return answer
-
-
 @pytest.mark.requirement("hermes:evidence:turn")
 @pytest.mark.parametrize(
     ("after", "persisted", "warns"),
     [(4, "yes", False), (8, "yes", False), (3, "user_only", True), (2, "no", True), (1, "unknown", False)],
 )
 async def test_a_turn_is_stored_when_the_row_has_grown(after: int, persisted: str, warns: bool) -> None:
-    transport = _Turning(row_of("s1", message_count=2), [row_of("s1", message_count=after)], _chat("s1"))
+    transport = TurningTransport(row_of("s1", message_count=2), [row_of("s1", message_count=after)], _chat("s1"))
     outcome = await _run(transport, "session_chat")
     turn = outcome.output["_aip"]["turn"]
     assert (turn["messages_before"], turn["messages_after"], turn["persisted"]) == (2, after, persisted)
@@ -145,7 +131,7 @@ async def test_a_turn_that_moved_to_a_continuation_is_proven_row_by_row() -> Non
         row_of("s1", end_reason="compression", message_count=2),
         row_of(_C1, parent_session_id="s1", message_count=5),
     ]
-    transport = _Turning(row_of("s1", message_count=2), after, _chat(_C1))
+    transport = TurningTransport(row_of("s1", message_count=2), after, _chat(_C1))
     outcome = await _run(transport, "session_chat")
     ours = outcome.output["_aip"]
     assert ours["session"] == {"requested": "s1", "effective": _C1, "reason": "compression"}
@@ -156,7 +142,7 @@ async def test_a_turn_that_moved_to_a_continuation_is_proven_row_by_row() -> Non
 @pytest.mark.requirement("hermes:evidence:no-visible-text")
 @pytest.mark.parametrize("content", ["", "  \n"])
 async def test_an_answer_without_text_carries_a_warning_and_is_not_repeated(content: str) -> None:
-    transport = _Turning(row_of("s1"), [row_of("s1", message_count=4)], _chat("s1", content))
+    transport = TurningTransport(row_of("s1"), [row_of("s1", message_count=4)], _chat("s1", content))
     outcome = await _run(transport, "session_chat")
     assert "no visible output" in outcome.output["_aip"]["turn"]["warning"]
     assert outcome.text is None
@@ -165,7 +151,7 @@ async def test_an_answer_without_text_carries_a_warning_and_is_not_repeated(cont
 
 @pytest.mark.requirement("hermes:evidence:turn")
 async def test_a_row_that_can_not_be_read_back_leaves_the_turn_unknown() -> None:
-    outcome = await _run(_Turning(row_of("s1"), [], _chat("s1")), "session_chat")
+    outcome = await _run(TurningTransport(row_of("s1"), [], _chat("s1")), "session_chat")
     assert isinstance(outcome, Answer)
     assert outcome.output["_aip"]["turn"] == {
         "messages_before": 2,
@@ -177,7 +163,7 @@ async def test_a_row_that_can_not_be_read_back_leaves_the_turn_unknown() -> None
 
 @pytest.mark.requirement("hermes:evidence:previous-uncertain")
 async def test_the_next_turn_names_the_one_that_may_still_run() -> None:
-    transport = _Turning(row_of("s1"), [row_of("s1", message_count=4)], _chat("s1"))
+    transport = TurningTransport(row_of("s1"), [row_of("s1", message_count=4)], _chat("s1"))
     outcome = await _run(transport, "session_chat", previous_uncertain=ActionId("act_before"))
     assert outcome.output["_aip"]["turn"]["previous_uncertain"] == "act_before"
 
@@ -185,7 +171,7 @@ async def test_the_next_turn_names_the_one_that_may_still_run() -> None:
 @pytest.mark.requirement("hermes:headers:session-key-is-explicit")
 @pytest.mark.parametrize(("values", "said"), [({}, "absent"), ({"session_key": "family"}, "sent")])
 async def test_a_turn_says_whether_a_memory_scope_was_sent(values: Mapping[str, Any], said: str) -> None:
-    transport = _Turning(row_of("s1"), [row_of("s1")], _chat("s1"))
+    transport = TurningTransport(row_of("s1"), [row_of("s1")], _chat("s1"))
     outcome = await _run(transport, "session_chat", {"session_id": "s1", "message": "m", **values})
     assert outcome.output["_aip"]["session_key"] == said
     assert "family" not in repr(outcome)
@@ -283,7 +269,7 @@ async def test_a_fork_is_read_back_on_both_sides_whatever_its_answer(
     after: Sequence[Mapping[str, Any]], state: str, answered: bool
 ) -> None:
     answer = _session(row_of("f1", parent_session_id="s1"), 201) if answered else httpx.Response(502, text="<html>")
-    transport = _Turning(row_of("s1"), after, answer)
+    transport = TurningTransport(row_of("s1"), after, answer)
     outcome = await _run(transport, "session_fork")
     if isinstance(outcome, Answer):
         fork = outcome.output["_aip"]["fork"]
@@ -298,7 +284,7 @@ async def test_a_fork_is_read_back_on_both_sides_whatever_its_answer(
 
 @pytest.mark.requirement("hermes:evidence:fork")
 async def test_a_lost_fork_without_a_child_id_claims_nothing_about_the_child() -> None:
-    transport = _Turning(row_of("s1"), [row_of("s1", end_reason="branched")], httpx.Response(504))
+    transport = TurningTransport(row_of("s1"), [row_of("s1", end_reason="branched")], httpx.Response(504))
     outcome = await _run(transport, "session_fork", {"session_id": "s1"})
     assert outcome.details["reconciliation"]["fork"]["child"] == {"id": None, "read": "not_named"}
     assert outcome.details["reconciliation"]["fork"]["state"] == "unknown"

@@ -9,6 +9,7 @@ mutation. A read has no effect, so its failures are always certain. Source: desi
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,6 +46,9 @@ _TAG: Final = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^>]*>"
 _MAX_MESSAGE_CHARS: Final = 300
 _MAX_EXCERPT_BYTES: Final = 8_192
 _MAX_RETRY_AFTER_MS: Final = 86_400_000
+_MAX_DEPTH: Final = 100  # an AIP message holds 128, and an output stands some levels inside
+_MAX_DIGITS: Final = 308
+_LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS}}}")
 
 _BROKEN: Final[Mapping[str, str]] = {
     "refused": "refused the connection",
@@ -188,7 +192,8 @@ def _clean(asked: Asked, text: str) -> str:
     for hidden in asked.hidden:
         text = text.replace(hidden, "[redacted]")
     text = redact_text(text, secrets=(asked.endpoint.key,))
-    text = text.replace(asked.endpoint.base_url.rstrip("/"), "[endpoint]")
+    for address in (asked.endpoint.base_url.rstrip("/"), asked.endpoint.authority):
+        text = text.replace(address, "[endpoint]")
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= _MAX_MESSAGE_CHARS else text[: _MAX_MESSAGE_CHARS - 1] + "…"
 
@@ -224,11 +229,46 @@ def _retry_after_ms(value: str | None, now_ms: int) -> int | None:
 
 
 def _json(body: bytes) -> Any:
-    """Parse strict JSON; None for anything else (a bare `null` is nothing that we accept either)."""
+    """Parse strict JSON; None for anything else (a bare `null` is nothing that we accept either).
+
+    Refused too is what can be read and not written again: a number beyond the range of a float, endless nesting. It
+    would fail later, where a result is stored, and the result of a mutation with it.
+    """
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        text = body.decode("utf-8")
+        parse_int = _bounded_int if _LONG_NUMBER.search(text) else None
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=parse_int)
     except (ValueError, RecursionError):
         return None
+    deep = text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value)
+    return None if deep else value
+
+
+def _deeper_than(limit: int, value: object) -> bool:
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number beyond the range of a float")
+    return number
+
+
+def _bounded_int(text: str) -> int:
+    if len(text.removeprefix("-")) > _MAX_DIGITS:
+        raise ValueError("a number beyond the range of a float")
+    return int(text)
 
 
 def _no_constant(name: str) -> None:

@@ -87,6 +87,11 @@ class Endpoint:
             raise EndpointInvalid(f"endpoint {name.lower()}: {exc}") from None
 
     @property
+    def authority(self) -> str:
+        """Host and port of the origin, as configured."""
+        return urlsplit(self.base_url).netloc
+
+    @property
     def loopback(self) -> bool:
         """Whether the host is this machine by its very name; nothing is resolved."""
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")

@@ -115,14 +115,14 @@ class HermesHandler:
         session_id = self._map(call).session_id
         if self._operation.prepare != "target" or session_id is None:
             return None
-        row = await self._rows(call, first=True, repeat=True).row(session_id)
+        row = await self._rows(call, first=True).row(session_id)
         return description_of(row, operation=self._operation, endpoint=self._endpoint)
 
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         mapped = self._map(call)
         before: SessionRow | None = None
         if self._operation.prepare != "none" and mapped.session_id is not None:
-            rows = self._rows(call, first=True, repeat=True)
+            rows = self._rows(call, first=True)
             before = await rows.row(mapped.session_id)
             if self._operation.turn:
                 await refuse_moved_turn(rows, before, operation=self._operation, endpoint=self._endpoint)
@@ -198,7 +198,7 @@ class HermesHandler:
         requested = context.mapped.session_id or ""
         answered = outcome.output.get("session_id") if isinstance(outcome, Answer) else None
         effective = answered if isinstance(answered, str) and answered else requested
-        rows = self._rows(call, first=False, repeat=False)
+        rows = self._rows(call, first=False)
         after, gap = await evidence.read_row(rows, effective)
         turn = evidence.turn_evidence(
             before=context.before,
@@ -224,11 +224,12 @@ class HermesHandler:
         if isinstance(outcome, Answer):
             child_id = _row_id(outcome.output) or child_id
         found["fork"] = await evidence.fork_evidence(
-            self._rows(call, first=False, repeat=False),
+            self._rows(call, first=False),
             source_id=context.mapped.session_id or "",
             child_id=child_id,
             title_sha256=wanted_facts(new_id=None, body=context.mapped.body).get("title_sha256"),
             source_before=context.before,
+            refused=isinstance(outcome, ActionFailed) and (outcome.details["remote_status"] or 0) >= 400,
         )
 
     async def _evidence_of_answer(self, call: Call, context: _Context, output: JsonObject) -> JsonObject:
@@ -261,7 +262,7 @@ class HermesHandler:
             return {"requested": requested, "effective": None, "reason": "unknown"}
         reason: evidence.Reason = "none" if requested in (None, effective) else "unknown"
         if requested is not None and reason != "none" and self._proves_now:
-            rows = self._rows(call, first=False, repeat=False)
+            rows = self._rows(call, first=False)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._confirm_s):
                     reason = await evidence.lineage(rows, requested=requested, effective=effective)
@@ -328,7 +329,7 @@ class HermesHandler:
             fork=self._operation.confirm == "fork",
         )
 
-    def _rows(self, call: Call, *, first: bool, repeat: bool) -> Rows:
+    def _rows(self, call: Call, *, first: bool) -> Rows:
         # What is read back may take its two seconds even when the action's own time is over.
         return Rows(
             self._attempts,
@@ -337,7 +338,6 @@ class HermesHandler:
             action_id=call.action_id,
             deadline_ms=call.deadline_ms if first else None,
             first=first,
-            repeat=repeat,
         )
 
 

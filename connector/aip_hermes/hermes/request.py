@@ -22,7 +22,7 @@ from aip_hermes.hermes.headers import HeaderRefused, headers_of_call
 from aip_hermes.hermes_api import clean_title, is_continuation_id, new_session_id_problem, title_problem
 from aip_hermes.ids import HermesSessionKey, IdentityError
 
-__all__ = ["MAX_BODY_BYTES", "MAX_URL_BYTES", "Mapped", "fill_path", "map_call", "timeout_of"]
+__all__ = ["MAX_BODY_BYTES", "MAX_URL_BYTES", "Mapped", "fill_path", "map_call", "path_id_problem", "timeout_of"]
 
 MAX_BODY_BYTES: Final = 16_777_216
 MAX_URL_BYTES: Final = 131_072
@@ -119,18 +119,25 @@ def _path_id(values: Mapping[str, Any], name: str) -> str:
     if len(set(found)) > 1:
         raise _Broken(f"`{name}` and `body.{name}` differ (the id of a new session is called `id`)")
     value = str(found[0])
+    if problem := path_id_problem(value):
+        raise _Broken(f"`{name}` {problem}")
+    return value
+
+
+def path_id_problem(value: str) -> str | None:
+    """Say why no path can carry `value`, a caller's id or one that an endpoint answered; None when one can."""
     if not value:
-        raise _Broken(f"`{name}` is empty")
+        return "is empty"
     if value in (".", ".."):
-        raise _Broken(f"`{name}` is `.` or `..`, which a URL can't carry")
+        return "is `.` or `..`, which a URL can't carry"
     if any(c in value for c in "\0\r\n"):
-        raise _Broken(f"`{name}` contains NUL, CR or LF")
+        return "contains NUL, CR or LF"
     try:
         if len(quote(value, safe="")) > _MAX_PATH_ID_BYTES:
-            raise _Broken(f"`{name}` is longer than {_MAX_PATH_ID_BYTES} bytes when encoded")
+            return f"is longer than {_MAX_PATH_ID_BYTES} bytes when encoded"
     except UnicodeEncodeError:
-        raise _Broken(f"`{name}` contains a lone surrogate") from None
-    return value
+        return "contains a lone surrogate"
+    return None
 
 
 def _query(operation: Operation, values: Mapping[str, Any]) -> str:

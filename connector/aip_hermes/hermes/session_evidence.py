@@ -34,6 +34,10 @@ Persisted = Literal["yes", "user_only", "no", "unknown"]
 _NO_TEXT: Final = "no visible output; verify the transcript with session_messages"
 _USER_ONLY: Final = "only the user's row was stored; the text may be the model's error, not an answer"
 _NOT_STORED: Final = "the turn was answered but nothing of it was stored"
+_NOT_GROWN: Final = (
+    "a model answered, but the transcript did not grow: compacted in place, or not stored; read its messages"
+)
+_ANOTHER_ROW: Final = "the session was deleted and made again during the turn; read its messages"
 
 
 async def lineage(rows: Rows, *, requested: str, effective: str, known: SessionRow | None = None) -> Reason:
@@ -101,26 +105,33 @@ def turn_evidence(
     Members: `messages_before`, `messages_after` (null when not read), `persisted`, and `warning` where the answer must
     not be taken for a stored one. text: of the answer; None when there is no answer to judge.
     """
-    messages_before = before.message_count if before is not None else None
-    messages_after = after.message_count if after is not None else None
-    persisted: Persisted = "unknown"
-    if same_session and messages_before is not None and messages_after is not None:
-        grown = messages_after - messages_before
-        persisted = "yes" if grown >= 2 else "user_only" if grown == 1 else "no" if grown == 0 else "unknown"
+    persisted, doubt = ("unknown", None) if not same_session else _persisted(before, after)
     evidence: dict[str, Any] = {
-        "messages_before": messages_before,
-        "messages_after": messages_after,
+        "messages_before": before.message_count if before is not None else None,
+        "messages_after": after.message_count if after is not None else None,
         "persisted": persisted,
     }
-    if text is not None and (warning := _warning(text, persisted)) is not None:
+    if text is not None and (warning := doubt if text.strip() else _NO_TEXT) is not None:
         evidence["warning"] = warning
     return evidence
 
 
-def _warning(text: str, persisted: Persisted) -> str | None:
-    if not text.strip():
-        return _NO_TEXT
-    return {"user_only": _USER_ONLY, "no": _NOT_STORED}.get(persisted)
+def _persisted(before: SessionRow | None, after: SessionRow | None) -> tuple[Persisted, str | None]:
+    """Return how much of a turn one row shows as stored, and what is doubtful about the answer then.
+
+    A count that hardly grew means a failed turn only where no model was counted as used: a transcript compacted in
+    place holds the turn and may be no longer than before.
+    """
+    if before is None or after is None or before.message_count is None or after.message_count is None:
+        return "unknown", None
+    if None not in (before.started_at, after.started_at) and before.started_at != after.started_at:
+        return "unknown", _ANOTHER_ROW
+    grown = after.message_count - before.message_count
+    if grown in (0, 1) and before.worked != after.worked:
+        return "unknown", _NOT_GROWN
+    if grown in (0, 1):
+        return ("user_only", _USER_ONLY) if grown else ("no", _NOT_STORED)
+    return ("yes" if grown > 1 else "unknown"), None
 
 
 async def fork_evidence(
@@ -130,12 +141,14 @@ async def fork_evidence(
     child_id: str | None,
     title_sha256: str | None,
     source_before: SessionRow | None,
+    refused: bool = False,
 ) -> dict[str, Any]:
     """Read both sides of a fork and return what stands there.
 
     `source` and `child`: `{id, read: "found" | "not_found" | "not_read" | "not_named", …}`. `state`: `complete` (source
     ended, child of it with at least its messages and the wanted title), `partial` (some of that), `none` (source as
-    before and no child), else `unknown`. title_sha256: of a title that was asked for.
+    before and no child), else `unknown`. title_sha256: of a title that was asked for. refused: the endpoint refused the
+    fork; a child without any title is one whose automatic title was what it refused.
     """
     source_read = read_row(rows, source_id)
     child: SessionRow | None = None
@@ -145,14 +158,24 @@ async def fork_evidence(
     else:
         (source, source_gap), (child, child_gap) = await asyncio.gather(source_read, read_row(rows, child_id))
     child_shown = _side(child_id, child, child_gap)
+    titled = _titled(child, title_sha256, refused=refused)
     if child is not None:
         child_shown["parent_session_id"] = child.parent_session_id
-        child_shown["title_as_wanted"] = None if title_sha256 is None else child.title_sha256 == title_sha256
+        child_shown["title_as_wanted"] = titled
     return {
         "source": _side(source_id, source, source_gap),
         "child": child_shown,
-        "state": _fork_state(source, source_before, child, child_gap, source_id, title_sha256),
+        "state": _fork_state(source, source_before, child, child_gap, source_id, titled),
     }
+
+
+def _titled(child: SessionRow | None, title_sha256: str | None, *, refused: bool) -> bool | None:
+    """Whether the child has its title; None where none was asked for and nothing shows that one is missing."""
+    if child is None:
+        return None
+    if title_sha256 is None:
+        return False if refused and child.title_sha256 is None else None
+    return child.title_sha256 == title_sha256
 
 
 def _side(session_id: str | None, row: SessionRow | None, gap: str | None) -> dict[str, Any]:
@@ -168,7 +191,7 @@ def _fork_state(
     child: SessionRow | None,
     child_gap: str | None,
     source_id: str,
-    title_sha256: str | None,
+    titled: bool | None,
 ) -> Literal["complete", "partial", "none", "unknown"]:
     if source is None:
         return "unknown"
@@ -183,8 +206,7 @@ def _fork_state(
         and child.message_count is not None
         and child.message_count >= source.message_count
     )
-    titled = title_sha256 is None or child.title_sha256 == title_sha256
-    return "complete" if source.ended and copied and titled else "partial"
+    return "complete" if source.ended and copied and titled is not False else "partial"
 
 
 def patch_evidence(

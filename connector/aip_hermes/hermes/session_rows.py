@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -12,7 +13,7 @@ from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import RequestSpec
 from aip_hermes.hermes.failures import InvalidResponse
 from aip_hermes.hermes.headers import base_headers
-from aip_hermes.hermes.request import fill_path
+from aip_hermes.hermes.request import fill_path, path_id_problem
 from aip_hermes.hermes.wanted import sha256_text
 from aip_hermes.hermes.wording import Subject, step_after
 from aip_hermes.hermes_api import clean_title
@@ -23,13 +24,15 @@ __all__ = ["Rows", "SessionRow"]
 _ROW: Final = "/api/sessions/{session_id}"
 _MESSAGES: Final = "/api/sessions/{session_id}/messages"
 _READ_TIMEOUT_S: Final = 30.0
+_WORK: Final = ("api_call_count", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionRow:
     """What evidence needs of a session object; members that an endpoint leaves out are None.
 
-    started_at, ended_at: Unix seconds. title_sha256: of the title as stored, None where there is none.
+    started_at, ended_at: Unix seconds. title_sha256: of the title as stored, None where there is none. worked: model
+    calls and tokens, which grow with every answer of a model, also where the transcript was compacted meanwhile.
     """
 
     id: str
@@ -39,6 +42,7 @@ class SessionRow:
     message_count: int | None
     title_sha256: str | None
     parent_session_id: str | None
+    worked: tuple[int | None, ...] = ()
 
     @classmethod
     def of(cls, session: Mapping[str, Any]) -> Self | None:
@@ -54,6 +58,7 @@ class SessionRow:
             message_count=_count(session.get("message_count")),
             title_sha256=None if title is None else sha256_text(title),
             parent_session_id=_text(session.get("parent_session_id")),
+            worked=tuple(_count(session.get(name)) for name in _WORK),
         )
 
     @property
@@ -81,8 +86,8 @@ class SessionRow:
 class Rows:
     """Reads about sessions of one endpoint on behalf of one call.
 
-    doing: the operation for which they are read. first: they happen before it is sent. repeat: whether a passing
-    failure is worth up to two more sends.
+    doing: the operation for which they are read. first: they happen before it is sent. Each is sent once: one that
+    fails before sending leaves the action free to be sent again, one that fails afterwards is evidence of its own.
     """
 
     def __init__(
@@ -94,7 +99,6 @@ class Rows:
         action_id: ActionId,
         deadline_ms: int | None,
         first: bool,
-        repeat: bool,
     ) -> None:
         self._attempts = attempts
         self._endpoint = endpoint
@@ -102,7 +106,6 @@ class Rows:
         self._action_id = action_id
         self._deadline_ms = deadline_ms
         self._first = first
-        self._repeat = repeat
 
     async def row(self, session_id: str) -> SessionRow:
         """Read one row.
@@ -130,6 +133,13 @@ class Rows:
         return _text((await self._read(_MESSAGES, session_id)).get("session_id"))
 
     async def _read(self, template: str, session_id: str) -> dict[str, Any]:
+        if problem := path_id_problem(session_id):
+            # An id of the caller's was looked at before; this one came from the endpoint.
+            raise InvalidResponse(
+                f"{self._subject(None).said} named a session whose id {problem}, so that it can't be read.",
+                endpoint_id=self._endpoint.id,
+                details={"sent": False},
+            )
         request = RequestSpec(
             method="GET",
             target=fill_path(template, {"session_id": session_id}),
@@ -139,10 +149,9 @@ class Rows:
             mutation=False,
         )
         asked = Asked(endpoint=self._endpoint, subject=self._subject(session_id), mutation=False)
-        send = self._attempts.repeated if self._repeat else self._attempts.once
-        return await send(request, asked, deadline_ms=self._deadline_ms)
+        return await self._attempts.once(request, asked, deadline_ms=self._deadline_ms)
 
-    def _subject(self, session_id: str) -> Subject:
+    def _subject(self, session_id: str | None) -> Subject:
         return Subject(
             endpoint_id=self._endpoint.id,
             doing=self._doing,
@@ -161,4 +170,10 @@ def _count(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
