@@ -69,6 +69,26 @@ async def test_writes_that_wait_share_a_transaction_and_fail_alone(tmp_path: Pat
         assert await db.read(names) == ["taken", "b", "c", "d"]
 
 
+@pytest.mark.requirement("database:write:group-commit")
+async def test_a_write_is_answered_after_the_commit_that_it_shares(tmp_path: Path) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def last(connection: Connection) -> None:
+        inside.set()
+        assert go_on.wait(5)
+        add("last")(connection)
+
+    async with store(tmp_path / "s.db") as db:
+        await db.write(add("before"))
+        first, second = (asyncio.create_task(db.write(function)) for function in (add("first"), last))
+        assert await asyncio.to_thread(inside.wait, 5)
+        assert await db.read(names) == ["before"]
+        assert not first.done()
+        go_on.set()
+        await asyncio.gather(first, second)
+        assert await db.read(names) == ["before", "first", "last"]
+
+
 async def test_an_exception_of_the_operation_undoes_it_and_reaches_its_caller_only(tmp_path: Path) -> None:
     def fails(connection: Connection) -> None:
         connection.execute(INSERT, {"name": "half"})

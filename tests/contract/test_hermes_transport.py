@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 
 from aip_hermes.contract.handler import Answer
@@ -85,6 +87,24 @@ async def test_an_answer_over_the_limit_is_refused_by_its_announced_or_its_real_
             with pytest.raises(ExchangeFailed) as caught:
                 await client.send(_request())
     assert (caught.value.reason, caught.value.sent, caught.value.status) == ("too_large", True, 200)
+
+
+@pytest.mark.requirement("hermes:transport:bounded-answers")
+async def test_an_answer_of_unannounced_size_is_read_up_to_the_limit_only() -> None:
+    read = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(1000):
+            read += 100
+            yield b" " * 100
+
+    transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=pieces()))
+    async with HermesClient(endpoint_of(), transport=transport, max_json_bytes=4096) as client:
+        with pytest.raises(ExchangeFailed) as caught:
+            await client.send(_request())
+    assert (caught.value.reason, caught.value.sent, caught.value.status) == ("too_large", True, 200)
+    assert read == 4100
 
 
 @pytest.mark.requirement("hermes:transport:bounded-answers")
