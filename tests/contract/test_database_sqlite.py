@@ -324,3 +324,15 @@ async def test_a_constraint_is_a_conflict(tmp_path: Path) -> None:
         await db.write(add("a"))
         with pytest.raises(StoreConflict):
             await db.write(add("a"))
+
+
+@pytest.mark.requirement("database:write:erased-is-gone")
+async def test_what_was_erased_is_in_no_page_of_the_closed_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    erased = ["short-secret", "long-secret" * 2_000]
+    async with store(path) as db:
+        for name in erased:
+            await db.write(add(name))
+        await db.write(lambda connection: connection.execute("UPDATE items SET name = id"))
+        assert await db.write(lambda connection: connection.execute("PRAGMA secure_delete")) == [{"secure_delete": 1}]
+    assert b"secret" not in path.read_bytes()

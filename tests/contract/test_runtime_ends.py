@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Call
+from aip_hermes.database import StoreUnavailable
 from aip_hermes.runtime.storable import LEVELS_AROUND
 from tests.support.runtime_connector import ScriptedOutcomeUnknown, ScriptedRejected
 from tests.support.runtime_site import Site, action, approval_request, decision, requester, reviewer
@@ -194,3 +195,12 @@ async def test_reading_back_makes_no_failure_more_or_less_certain(site: Site, un
     async with site.open() as runtime:
         result = await site.submit(runtime, action("session_fork", idempotency_key="K"))
     assert error(result) == ("connector.scripted.outcome_unknown", uncertain, False)
+
+
+@pytest.mark.requirement("runtime:result:handler-fault")
+@pytest.mark.parametrize("operation", ["session_create", "session_chat"])
+async def test_a_store_that_fails_while_sending_does_not_make_the_outcome_certain(site: Site, operation: str) -> None:
+    site.connector.failures["send"] = StoreUnavailable("no room for a chunk", kind="disk_full")
+    async with site.open() as runtime:
+        result = await site.submit(runtime, action(operation, idempotency_key="K"))
+    assert error(result) == ("connector.runtime_failure", True, False)

@@ -35,6 +35,11 @@ PROMISES = (
         sentence="What was answered survives a SIGKILL right after the answer.",
     ),
     Promise(
+        id="database:write:erased-is-gone",
+        source="design D19, D23",
+        sentence="What was erased is in no free page of the closed file.",
+    ),
+    Promise(
         id="database:read:does-not-wait",
         source="design §6, field report F040",
         sentence="A read neither waits for a running write transaction nor sees its uncommitted rows.",

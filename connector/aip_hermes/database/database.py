@@ -223,6 +223,8 @@ class Database:
             log.warning("database.no_write_ahead_log", file=self.path.name, journal_mode=mode)
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
+        # What was erased is overwritten, however the engine was built.
+        raw.execute("PRAGMA secure_delete = ON")
         raw.execute("PRAGMA journal_size_limit = 67108864")
         schema.apply(raw, self._migrations, name=self.path.name, now_ms=self._clock.now_ms())
 

@@ -144,11 +144,11 @@ class Executor:
             return connector_failure(
                 submission, "session_busy", busy.message, details=busy.details, retry_after_ms=busy.retry_after_ms
             )
-        except StoreFailure:
-            return Interrupted("the store could not record the step before sending; nothing was sent")
         except Exception as exc:
-            log.exception("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             uncertain = progress.intent and not submission.read_only
+            if isinstance(exc, StoreFailure) and not uncertain:
+                return Interrupted("the store could not record the step before sending; nothing was sent")
+            log.exception("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             return HandlerBroken("the connector failed in a way it does not declare", uncertain=uncertain)
 
     async def _stoppable(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Ended:
