@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 from starlette.applications import Starlette
 
-from aip_hermes import log
+from aip_hermes import log, wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector
 from aip_hermes.database import AlreadyOwned, StoreFailure
@@ -45,6 +45,7 @@ def build_app(
 
     `app.state.gateway` is the server's `Gateway`. Raises SettingsError for token files that can't be used.
     """
+    wire.build_models()
     clock, faults = clock or SystemClock(), faults or NoFaults()
     tokens = TokenTable.of(settings, clock=clock)
     gateway = Gateway(settings=settings, tokens=tokens, clock=clock, new_id=new_id)

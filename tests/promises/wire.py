@@ -77,4 +77,9 @@ PROMISES = (
         source="design §4 D10, D22",
         sentence="An error of the tree travels with code, category, retry advice, source and its uncertainty.",
     ),
+    Promise(
+        id="wire:start:light",
+        source="design §2, lazy names",
+        sentence="A client's start loads no JSON Schema library and builds models at first use; a server builds all first.",
+    ),
 )

@@ -99,6 +99,7 @@ from aip_hermes.wire.model import (
     absent_links,
     absent_list,
     breaks_rules_only,
+    build_models,
     lenient,
     violations,
 )
@@ -284,6 +285,7 @@ __all__ = [
     "append_receipt",
     "body_key",
     "breaks_rules_only",
+    "build_models",
     "canonical_json",
     "chain_holds",
     "contract_folder",

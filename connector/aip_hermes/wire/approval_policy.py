@@ -135,9 +135,6 @@ ApprovalRule = Annotated[
 ]
 """An expression tree."""
 
-for _combinator in (AllRule, AnyRule, QuorumRule):
-    _combinator.model_rebuild()
-
 
 class SeparationOfDuties(Wire):
     """requester, operator: may not decide. allow_self_approval: explicit permission, loses to a stricter flag."""

@@ -44,6 +44,7 @@ __all__ = [
     "absent_links",
     "absent_list",
     "breaks_rules_only",
+    "build_models",
     "lenient",
     "violations",
 ]
@@ -86,10 +87,13 @@ def absent_links() -> Any:
 class Wire(BaseModel):
     """An AIP object. Frozen; unknown members are refused unless it is read by `lenient`.
 
+    A model is built when it is first used, because a command line uses few of them; see `build_models`.
     Raises pydantic's ValidationError; `violations` turns that into texts that name the place and never a value.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
     _omit_none: ClassVar[frozenset[str]] = frozenset()
     _omit_empty: ClassVar[frozenset[str]] = frozenset()
@@ -136,6 +140,15 @@ class Wire(BaseModel):
 
 
 _W = TypeVar("_W", bound=Wire)
+
+
+def build_models() -> None:
+    """Build every model that is not built yet: what a server does once, before threads and requests use them."""
+    pending: list[type[Wire]] = [Wire]
+    while pending:
+        model = pending.pop()
+        pending += model.__subclasses__()
+        model.model_rebuild()
 
 
 def lenient(model: type[_W], value: object) -> _W:
