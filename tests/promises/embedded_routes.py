@@ -46,4 +46,63 @@ PROMISES = (
         source="design §6; issue 3",
         sentence="Jobs outlive their server, in the file of the sessions; an older file is migrated.",
     ),
+    Promise(
+        id="embedded:completions:answer",
+        source=_API + "6.2",
+        sentence="A completion has OpenAI's form; the model name asked for is repeated and chooses nothing.",
+    ),
+    Promise(
+        id="embedded:completions:session",
+        source=_API + "1.4, §6.2",
+        sentence="The session header continues, or makes, a session on its stored history; else the opening names one "
+        "and the sent history is read.",
+    ),
+    Promise(
+        id="embedded:completions:refused",
+        source=_API + "2.2, §6.2",
+        sentence="Bad messages and headers are 400 before anything is stored.",
+        diverges="0.19.0 answers 500 to a body or message that is no object.",
+    ),
+    Promise(
+        id="embedded:completions:failed",
+        source="design §7",
+        sentence="A failed model is 502 model_failed; in a stream the last chunk has finish reason error and the code.",
+        diverges="0.19.0 answers 200 with the failure as text.",
+    ),
+    Promise(
+        id="embedded:completions:stream",
+        source=_API + "6.2",
+        sentence="A streamed completion tells role, text, tools, an end with usage, and `[DONE]`.",
+    ),
+    Promise(
+        id="embedded:completions:leaves",
+        source="design §7; " + _API + "8.3; field report F046",
+        sentence="A client that leaves a streamed completion interrupts it; the partial text is an interrupted row.",
+    ),
+    Promise(
+        id="embedded:repeats:kept",
+        source=_API + "6.2",
+        sentence="An idempotency key repeats the answer under a new id for 300 s.",
+    ),
+    Promise(
+        id="embedded:repeats:other",
+        source=_API + "6.2",
+        sentence="Another request under a key, also one for another session, runs and takes its place.",
+    ),
+    Promise(
+        id="embedded:repeats:in-flight",
+        source=_API + "6.2",
+        sentence="Equal requests in flight under one key share one run.",
+    ),
+    Promise(
+        id="embedded:repeats:failed",
+        source="design §7",
+        sentence="A failure is not kept under its key.",
+    ),
+    Promise(
+        id="embedded:limit:runs",
+        source=_API + "4.3, §9",
+        sentence="Beyond the cap of turns at once the /v1 agent routes answer 429 with Retry-After 1; chat is not "
+        "limited.",
+    ),
 )

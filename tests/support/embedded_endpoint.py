@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from aip_hermes.embedded import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, SessionDB, build_app
+from aip_hermes.embedded import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces, SessionDB, build_app
 from aip_hermes.embedded.session_db import Usage
 from aip_hermes.ports import Clock
 from aip_hermes.secret import Secret
@@ -22,6 +22,7 @@ __all__ = [
     "KEY",
     "FailingModel",
     "GatedModel",
+    "HaltingModel",
     "RecordingModel",
     "SteppingClock",
     "asgi_client",
@@ -44,9 +45,15 @@ class RecordingModel:
     def name(self) -> str:
         return "recording"
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def stream(self, request: ModelRequest) -> Pieces:
         self.requests.append(request)
-        return ModelReply(text=f"Reply {len(self.requests)}", usage=Usage(input_tokens=10, output_tokens=3))
+        text = f"Reply {len(self.requests)}"
+        await self.before_reply()
+        yield text
+        yield ModelReply(text=text, usage=Usage(input_tokens=10, output_tokens=3))
+
+    async def before_reply(self) -> None:
+        """What happens between the question and the first word."""
 
     async def aclose(self) -> None:
         return
@@ -60,11 +67,28 @@ class GatedModel(RecordingModel):
         self.asked = asyncio.Event()
         self.gate = asyncio.Event()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        reply = await super().complete(request)
+    async def before_reply(self) -> None:
         self.asked.set()
         await self.gate.wait()
-        return reply
+
+
+class HaltingModel(GatedModel):
+    """Says `Half ` and goes on only once `gate` is set; tells when it is given up instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = asyncio.Event()
+
+    async def stream(self, request: ModelRequest) -> Pieces:
+        self.requests.append(request)
+        yield "Half "
+        try:
+            await self.before_reply()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+        yield "done."
+        yield ModelReply(text="Half done.", usage=Usage(input_tokens=10, output_tokens=3))
 
 
 class FailingModel(RecordingModel):
@@ -72,11 +96,9 @@ class FailingModel(RecordingModel):
 
     failing = True
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        reply = await super().complete(request)
+    async def before_reply(self) -> None:
         if self.failing:
             raise ModelFailed("the model answered HTTP 500", status=500)
-        return reply
 
 
 class SteppingClock:
@@ -162,10 +184,18 @@ async def endpoint(
 
 
 @asynccontextmanager
-async def served(folder: Path, *, model: Model | None = None) -> AsyncIterator[Running]:
+async def served(
+    folder: Path, *, model: Model | None = None, clock: Clock | None = None, max_concurrent_runs: int = 10
+) -> AsyncIterator[Running]:
     """Yield an endpoint behind a real server on a free loopback port."""
-    async with SessionDB(folder / "hermes.db") as store:
-        app = build_app(db=store, model=model or OfflineModel(), key=Secret(KEY))
+    async with SessionDB(folder / "hermes.db", clock=clock) as store:
+        app = build_app(
+            db=store,
+            model=model or OfflineModel(),
+            key=Secret(KEY),
+            clock=clock,
+            max_concurrent_runs=max_concurrent_runs,
+        )
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]

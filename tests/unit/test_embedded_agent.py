@@ -9,9 +9,11 @@ import httpx
 import pytest
 
 from aip_hermes.embedded import ModelFailed, ModelRequest, OfflineModel
+from aip_hermes.embedded.agent import whole_reply
 from aip_hermes.embedded.agent.openai_model import OpenAIModel
 from aip_hermes.embedded.session_db import Usage, repair_message_sequence
 from aip_hermes.secret import Secret
+from tests.support.embedded_endpoint import SteppingClock
 
 REQUEST = ModelRequest(messages=[{"role": "user", "content": "private words", "timestamp": 1.0}], system="Briefly.")
 COMPLETION: dict[str, Any] = {
@@ -34,7 +36,11 @@ def model(answer: httpx.Response | Exception, seen: list[httpx.Request] | None =
         return answer
 
     return OpenAIModel(
-        base_url="http://127.0.0.1:9/v1/", model="m", key=Secret("sk-secret"), transport=httpx.MockTransport(handle)
+        base_url="http://127.0.0.1:9/v1/",
+        model="m",
+        key=Secret("sk-secret"),
+        clock=SteppingClock(),
+        transport=httpx.MockTransport(handle),
     )
 
 
@@ -48,7 +54,7 @@ async def test_the_offline_model_shows_that_history_was_used() -> None:
             {"role": "user", "content": [{"type": "text", "text": "Which\ncolour?"}, {"type": "image_url"}]},
         ],
     )
-    first, second = await OfflineModel().complete(request), await OfflineModel().complete(request)
+    first, second = await whole_reply(OfflineModel(), request), await whole_reply(OfflineModel(), request)
 
     assert first == second
     assert first.text == (
@@ -62,7 +68,7 @@ async def test_the_offline_model_shows_that_history_was_used() -> None:
 @pytest.mark.requirement("embedded:model:openai")
 async def test_a_completion_is_asked_for_once_with_key_and_system_message() -> None:
     seen: list[httpx.Request] = []
-    reply = await model(httpx.Response(200, json=COMPLETION), seen).complete(REQUEST)
+    reply = await whole_reply(model(httpx.Response(200, json=COMPLETION), seen), REQUEST)
 
     assert (reply.text, reply.finish_reason) == ("Answer", "stop")
     assert reply.usage == Usage(input_tokens=12, output_tokens=3, cache_read_tokens=4, reasoning_tokens=1)
@@ -72,13 +78,15 @@ async def test_a_completion_is_asked_for_once_with_key_and_system_message() -> N
     assert json.loads(request.content) == {
         "model": "m",
         "messages": [{"role": "system", "content": "Briefly."}, {"role": "user", "content": "private words"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
     }
 
 
 @pytest.mark.requirement("embedded:model:openai")
 async def test_a_cut_reply_keeps_its_reason_and_missing_usage_is_zero() -> None:
     body = {"choices": [{"message": {"content": "Ans"}, "finish_reason": "length"}]}
-    reply = await model(httpx.Response(200, json=body)).complete(REQUEST)
+    reply = await whole_reply(model(httpx.Response(200, json=body)), REQUEST)
 
     assert (reply.finish_reason, reply.usage) == ("length", Usage())
 
@@ -103,7 +111,7 @@ async def test_each_failure_is_model_failed_and_says_nothing_private(
     answer: httpx.Response | Exception, status: int | None
 ) -> None:
     with pytest.raises(ModelFailed) as failed:
-        await model(answer).complete(REQUEST)
+        await whole_reply(model(answer), REQUEST)
 
     assert failed.value.status == status
     assert not any(private in str(failed.value) for private in ("sk-secret", "private words", "127.0.0.1"))

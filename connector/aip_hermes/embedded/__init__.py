@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel
+from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces
 from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks
 from aip_hermes.embedded.listen import UnsafeBind, UnsafeKey, check_bind, check_key_strength
 from aip_hermes.embedded.opening import open_endpoint
@@ -15,6 +15,7 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "OfflineModel",
+    "Pieces",
     "SessionDB",
     "UnsafeBind",
     "UnsafeKey",

@@ -9,7 +9,7 @@ __all__ = ["HermesCode", "error_body", "header_error_body", "unauthorized_body"]
 
 
 class HermesCode(StrEnum):
-    """`error.code` of the session routes. Status and code classify an answer; `error.type` says nothing."""
+    """`error.code` of all routes. Status and code classify an answer; `error.type` says nothing."""
 
     INVALID_API_KEY = "invalid_api_key"
     BODY_TOO_LARGE = "body_too_large"
@@ -24,6 +24,10 @@ class HermesCode(StrEnum):
     INVALID_CONTENT_PART = "invalid_content_part"
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_EXISTS = "session_exists"
+    RUN_NOT_FOUND = "run_not_found"
+    INVALID_APPROVAL_CHOICE = "invalid_approval_choice"
+    APPROVAL_NOT_ACTIVE = "approval_not_active"
+    APPROVAL_NOT_PENDING = "approval_not_pending"
     RATE_LIMIT_EXCEEDED = "rate_limit_exceeded"
     SESSION_DB_UNAVAILABLE = "session_db_unavailable"
     GATEWAY_DRAINING = "gateway_draining"

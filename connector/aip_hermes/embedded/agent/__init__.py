@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest
+from aip_hermes.embedded.agent.models import (
+    Model,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Pieces,
+    ToolCall,
+    whole_reply,
+)
 from aip_hermes.embedded.agent.offline import OfflineModel
-from aip_hermes.embedded.agent.turns import HistoryUnreadable, ReplyNotStored, TurnInProgress, TurnResult, Turns
+from aip_hermes.embedded.agent.turns import (
+    HistoryUnreadable,
+    Order,
+    ReplyNotStored,
+    TooManyTurns,
+    TurnInProgress,
+    TurnResult,
+    Turns,
+)
 
 __all__ = [
     "HistoryUnreadable",
@@ -13,8 +29,13 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "OfflineModel",
+    "Order",
+    "Pieces",
     "ReplyNotStored",
+    "TooManyTurns",
+    "ToolCall",
     "TurnInProgress",
     "TurnResult",
     "Turns",
+    "whole_reply",
 ]

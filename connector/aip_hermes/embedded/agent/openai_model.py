@@ -1,28 +1,32 @@
-"""Any OpenAI-compatible chat completions endpoint as the model; not streamed, never repeated."""
+"""Any OpenAI-compatible chat completions endpoint as the model: streamed, tried again only before its first word."""
 
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 import httpx
 
-from aip_hermes.embedded.agent.models import ModelFailed, ModelReply, ModelRequest
-from aip_hermes.embedded.session_db import Usage
+from aip_hermes.embedded.agent.models import ModelFailed, ModelRequest, Pieces
+from aip_hermes.embedded.agent.openai_reply import ChunkReader, whole_completion
+from aip_hermes.ports import Clock, SystemClock
 from aip_hermes.secret import Secret
+from aip_hermes.sse import Decoder, SseError
 
 __all__ = ["OpenAIModel"]
 
 _MAX_REPLY_BYTES: Final = 16 * 1024 * 1024
+_WAITS_S: Final = (0.5, 2.0)
 
 
 class OpenAIModel:
     """Asks `{base_url}/chat/completions`.
 
     base_url: ends before `/chat/completions`, usually with `/v1`. model: the name sent. key: sent as bearer, or None.
-    timeout_s: for the whole answer. Loopback addresses are never reached through a proxy. transport: for tests.
+    timeout_s: for each wait on the network. Loopback addresses are never reached through a proxy. clock: for the waits
+    between tries. transport: for tests.
     """
 
     def __init__(
@@ -32,6 +36,7 @@ class OpenAIModel:
         model: str,
         key: Secret | None = None,
         timeout_s: float = 600.0,
+        clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         url = httpx.URL(base_url)
@@ -40,6 +45,7 @@ class OpenAIModel:
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._model = model
         self._key = key
+        self._clock: Clock = clock or SystemClock()
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout_s, connect=10.0),
             trust_env=not _is_loopback(url.host),
@@ -55,67 +61,96 @@ class OpenAIModel:
         """Close the connections."""
         await self._client.aclose()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once. Raises ModelFailed for no connection, another status than 200, and an answer without text."""
-        messages: list[dict[str, Any]] = [_sent(message) for message in request.messages]
-        if request.system:
-            messages.insert(0, {"role": "system", "content": request.system})
+    async def stream(self, request: ModelRequest) -> Pieces:
+        """Answer piece by piece. No connection, 429 and 5xx before the first piece are tried again, three times in all.
+
+        Raises ModelFailed for no connection, another status than 200, an answer without text or calls, and one that was
+        cut off.
+        """
+        for wait_s in (*_WAITS_S, None):
+            begun = False
+            try:
+                async with aclosing(self._once(request)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
+                return
+            except ModelFailed as failed:
+                if begun or wait_s is None or not failed.transient:
+                    raise
+                await self._clock.sleep(wait_s)
+
+    async def _once(self, request: ModelRequest) -> Pieces:
         headers = {} if self._key is None else {"Authorization": f"Bearer {self._key.reveal()}"}
-        body = {"model": self._model, "messages": messages}
         try:
-            status, content = await self._post(body, headers)
+            async with self._client.stream("POST", self._url, json=self._body(request), headers=headers) as response:
+                status = response.status_code
+                if status != httpx.codes.OK:
+                    again = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
+                    raise ModelFailed(f"the model answered HTTP {status}", status=status, transient=again)
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    async with aclosing(_streamed(response)) as pieces:
+                        async for piece in pieces:
+                            yield piece
+                else:
+                    # An endpoint that doesn't stream answers in one piece.
+                    reply = whole_completion(await _content(response))
+                    if reply.text:
+                        yield reply.text
+                    yield reply
         except httpx.TimeoutException as exc:
             raise ModelFailed("the model did not answer in time") from exc
         except httpx.HTTPError as exc:
-            raise ModelFailed(f"the model could not be reached ({type(exc).__name__})") from exc
-        if status != httpx.codes.OK:
-            raise ModelFailed(f"the model answered HTTP {status}", status=status)
-        return _reply(content)
+            unreached = isinstance(exc, httpx.ConnectError)
+            raise ModelFailed(f"the model could not be reached ({type(exc).__name__})", transient=unreached) from exc
 
-    async def _post(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[int, bytes]:
-        async with self._client.stream("POST", self._url, json=body, headers=dict(headers)) as response:
-            content = bytearray()
-            async for chunk in response.aiter_bytes():
-                content += chunk
-                if len(content) > _MAX_REPLY_BYTES:
-                    raise ModelFailed("the model's answer is too large", status=response.status_code)
-            return response.status_code, bytes(content)
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        messages = [_sent(message) for message in request.messages]
+        if request.system:
+            messages.insert(0, {"role": "system", "content": request.system})
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        return body | {"tools": list(request.tools)} if request.tools else body
 
 
-def _reply(content: bytes) -> ModelReply:
+async def _streamed(response: httpx.Response) -> Pieces:
+    reader = ChunkReader()
+    decoder = Decoder(
+        max_line_bytes=_MAX_REPLY_BYTES,
+        max_frame_bytes=_MAX_REPLY_BYTES,
+        max_stream_bytes=_MAX_REPLY_BYTES,
+        max_events=None,
+    )
     try:
-        answer = json.loads(content)
-        choice = answer["choices"][0]
-        text = choice["message"]["content"]
-    except (ValueError, LookupError, TypeError) as exc:
-        raise ModelFailed("the model's answer is no chat completion") from exc
-    if not isinstance(text, str) or not text.strip():
-        raise ModelFailed("the model's answer has no text")
-    reason = choice.get("finish_reason")
-    return ModelReply(
-        text=text, finish_reason="length" if reason == "length" else "stop", usage=_usage(answer.get("usage"))
-    )
+        async for chunk in response.aiter_bytes():
+            for frame in decoder.feed(chunk):
+                if text := reader.take(frame.data or "") if frame.data else "":
+                    yield text
+            if reader.ended:
+                break
+    except SseError as exc:
+        raise ModelFailed("the model's answer is too large or no event stream", status=response.status_code) from exc
+    yield reader.reply()
 
 
-def _usage(usage: object) -> Usage:
-    if not isinstance(usage, Mapping):
-        return Usage()
-    prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    return Usage(
-        input_tokens=_number(usage.get("prompt_tokens")),
-        output_tokens=_number(usage.get("completion_tokens")),
-        cache_read_tokens=_number(prompt.get("cached_tokens")) if isinstance(prompt, Mapping) else 0,
-        reasoning_tokens=_number(completion.get("reasoning_tokens")) if isinstance(completion, Mapping) else 0,
-    )
+async def _content(response: httpx.Response) -> bytes:
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > _MAX_REPLY_BYTES:
+            raise ModelFailed("the model's answer is too large", status=response.status_code)
+    return bytes(content)
 
 
 def _sent(message: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("role", "content", "tool_calls", "tool_call_id")
-    return {name: message[name] for name in names if message.get(name) is not None}
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    sent = {name: message[name] for name in ("role", "content", "tool_call_id") if message.get(name) is not None}
+    if calls := message.get("tool_calls"):
+        sent["tool_calls"] = [{name: call[name] for name in ("id", "type", "function")} for call in calls]
+    return sent
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,98 +1,140 @@
-"""One turn after the other: history, user row, model, assistant row.
+"""One turn after the other: history, user row, the agent's steps.
 
 Turns of one session stand in one queue, each runs on the history that the one before left. A turn runs to its end
-whether or not its caller still waits. The user row is durable before the model is asked, the assistant row before the
-turn is answered.
+whether or not its caller still waits. The user row is durable before the model is asked, the last assistant row before
+the turn is answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import structlog
 
-from aip_hermes.database import StoreFailure
-from aip_hermes.embedded.agent.models import Model, ModelReply, ModelRequest
-from aip_hermes.embedded.session_db import (
-    CompressionSessionClosedError,
-    SessionDB,
-    UnknownSession,
-    Usage,
-    repair_message_sequence,
-)
+from aip_hermes.embedded.agent.events import Approver, Listener, Nobody, TurnBegan, unheard
+from aip_hermes.embedded.agent.loop import Agent, ReplyNotStored
+from aip_hermes.embedded.agent.models import Model
+from aip_hermes.embedded.agent.queues import Queues
+from aip_hermes.embedded.agent.tools import CommandTool
+from aip_hermes.embedded.session_db import GrantStore, SessionDB, SessionExists, Usage, repair_message_sequence
+from aip_hermes.ports import Clock
 
-__all__ = ["HistoryUnreadable", "ReplyNotStored", "TurnInProgress", "TurnResult", "Turns"]
+__all__ = ["HistoryUnreadable", "Order", "ReplyNotStored", "TooManyTurns", "TurnInProgress", "TurnResult", "Turns"]
 
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
+
+_SOURCE: Final = "api_server"
 
 
 class TurnInProgress(Exception):
     """A turn of the session runs or waits; nothing was changed."""
 
 
+class TooManyTurns(Exception):
+    """As many turns run as may run at once; nothing was changed."""
+
+
 class HistoryUnreadable(Exception):
     """The stored history could not be read; no turn ran and nothing was written."""
 
 
-class ReplyNotStored(Exception):
-    """The model replied and its reply could not be stored; the user row is there."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What a turn is to do.
+
+    content: what the model reads. stored_text: what the user row holds. system_message: for this turn. history: read by
+    the model instead of the stored one. create: make the row if there is none. listener: hears the turn. approver:
+    decides about tools.
+    """
+
+    session_id: str
+    content: str | list[dict[str, Any]]
+    stored_text: str
+    system_message: str | None = None
+    history: Sequence[dict[str, Any]] | None = None
+    create: bool = False
+    listener: Listener = unheard
+    approver: Approver = field(default_factory=Nobody)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnResult:
-    """session_id: the row that holds the turn, another than the asked one after a compression. usage: of this turn."""
+    """session_id: the row that holds the turn, another than the asked one after a compression. usage: of this turn.
+
+    rows: its assistant and tool messages. read: everything that the model read, and these rows.
+    """
 
     session_id: str
     text: str
+    finish_reason: str
     usage: Usage
-
-
-@dataclass(slots=True)
-class _Queue:
-    lock: asyncio.Lock
-    users: int = 0
-    turns: int = 0
+    rows: list[dict[str, Any]]
+    read: list[dict[str, Any]]
 
 
 class Turns:
-    """Runs turns on a borrowed store and a borrowed model."""
+    """Runs turns on a borrowed store and a borrowed model. at_once: how many routes with a cap let run; 0: any."""
 
-    def __init__(self, *, db: SessionDB, model: Model) -> None:
+    def __init__(self, *, db: SessionDB, model: Model, clock: Clock, at_once: int = 10) -> None:
         self._db = db
-        self._model = model
-        self._queues: dict[str, _Queue] = {}
-        self._running: set[asyncio.Task[TurnResult]] = set()
+        self._agent = Agent(db=db, model=model, tool=CommandTool(GrantStore(db, clock=clock)), clock=clock)
+        self._queues = Queues()
+        self._running: set[asyncio.Task[Any]] = set()
+        self.at_once = at_once
 
     @property
     def active(self) -> int:
         """How many turns run or wait."""
         return len(self._running)
 
-    async def run(
-        self, session_id: str, *, content: str | list[dict[str, Any]], stored_text: str, system_message: str | None
-    ) -> TurnResult:
-        """Run one turn on the compression tip of `session_id`. The turn goes on when the caller is cancelled.
+    def check_capacity(self) -> None:
+        """Raise TooManyTurns where one more would be too many."""
+        if self.at_once and self.active >= self.at_once:
+            raise TooManyTurns
 
-        content: what the model reads. stored_text: what the user row holds.
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Let a turn, and what belongs to it, run to its end whoever waits for it. Counts as active."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def run(self, order: Order) -> TurnResult:
+        """Run one turn and wait. The turn goes on when the caller is cancelled. Raises as `take`."""
+        return await asyncio.shield(self.start(self.take(order)))
+
+    async def take(self, order: Order) -> TurnResult:
+        """Take one turn on the compression tip of its session, after those before it.
+
         Raises UnknownSession, HistoryUnreadable and StoreFailure (nothing was written), ModelFailed and ReplyNotStored
-        (the user row was).
+        (the user row was). Cancelled, it keeps its partial text.
         """
-        turn = asyncio.create_task(self._turn(session_id, content, stored_text, system_message))
-        self._running.add(turn)
-        turn.add_done_callback(self._ended)
-        return await asyncio.shield(turn)
+        async with self._at_the_tip(order.session_id) as target:
+            order.listener(TurnBegan(session_id=target))
+            messages = await self._begin(target, order)
+            answer = await self._agent.answer(
+                target, messages, system=order.system_message, listener=order.listener, approver=order.approver
+            )
+            return TurnResult(
+                session_id=target,
+                text=answer.text,
+                finish_reason=answer.finish_reason,
+                usage=answer.usage,
+                rows=answer.rows,
+                read=messages,
+            )
 
     @asynccontextmanager
     async def undisturbed(self, session_id: str) -> AsyncIterator[None]:
         """Keep turns of the row out for a moment. Raises TurnInProgress at once when one runs or waits."""
-        queue = self._queues.get(session_id)
-        if queue is not None and queue.turns:
+        if self._queues.has_turns(session_id):
             raise TurnInProgress
-        async with self._alone(session_id, turn=False):
+        async with self._queues.alone(session_id, turn=False):
             yield
 
     async def aclose(self) -> None:
@@ -102,35 +144,28 @@ class Turns:
             turn.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def _turn(
-        self, session_id: str, content: str | list[dict[str, Any]], stored_text: str, system_message: str | None
-    ) -> TurnResult:
-        async with self._at_the_tip(session_id) as target:
-            messages = await self._begin(target, content, stored_text)
-            reply = await self._model.complete(ModelRequest(messages=messages, system=system_message))
-            await self._finish(target, reply)
-            return TurnResult(session_id=target, text=reply.text, usage=reply.usage)
-
-    async def _begin(self, target: str, content: str | list[dict[str, Any]], stored_text: str) -> list[dict[str, Any]]:
+    async def _begin(self, target: str, order: Order) -> list[dict[str, Any]]:
         """Read the history, then store the user row; nothing is stored where the history can't be read."""
         try:
-            messages = await self._db.get_messages_as_conversation(target)
+            if order.create and await self._db.get_session(target) is None:
+                await self._make_row(target)
+            if order.history is None:
+                messages = await self._db.get_messages_as_conversation(target)
+            else:
+                messages = [dict(message) for message in order.history]
         except Exception as exc:  # whatever the cause: a turn on an empty history would look like success
             log.error("turn.history_unreadable", cause=type(exc).__name__)
             raise HistoryUnreadable from exc
-        await self._db.append_message(target, "user", stored_text)
-        messages.append({"role": "user", "content": content})
+        await self._db.append_message(target, "user", order.stored_text)
+        messages.append({"role": "user", "content": order.content})
         repair_message_sequence(messages)
         return messages
 
-    async def _finish(self, target: str, reply: ModelReply) -> None:
+    async def _make_row(self, session_id: str) -> None:
         try:
-            await self._db.record_reply(
-                target, reply.text, finish_reason=reply.finish_reason, usage=reply.usage, model=self._model.name
-            )
-        except (StoreFailure, UnknownSession, CompressionSessionClosedError) as exc:
-            log.error("turn.reply_not_stored", cause=type(exc).__name__)
-            raise ReplyNotStored from exc
+            await self._db.create_absent_session(session_id, _SOURCE)
+        except SessionExists:
+            return  # somebody else was faster, which is as good
 
     @asynccontextmanager
     async def _at_the_tip(self, session_id: str) -> AsyncIterator[str]:
@@ -139,28 +174,14 @@ class Turns:
         Locks are taken down a chain only, so two waiters can't wait for each other.
         """
         async with AsyncExitStack() as locks:
-            await locks.enter_async_context(self._alone(session_id))
+            await locks.enter_async_context(self._queues.alone(session_id))
             target = session_id
             while (tip := await self._db.get_compression_tip(session_id)) != target:
-                await locks.enter_async_context(self._alone(tip))
+                await locks.enter_async_context(self._queues.alone(tip))
                 target = tip
             yield target
 
-    @asynccontextmanager
-    async def _alone(self, session_id: str, *, turn: bool = True) -> AsyncIterator[None]:
-        queue = self._queues.setdefault(session_id, _Queue(asyncio.Lock()))
-        queue.users += 1
-        queue.turns += turn
-        try:
-            async with queue.lock:
-                yield
-        finally:
-            queue.users -= 1
-            queue.turns -= turn
-            if queue.users == 0:
-                del self._queues[session_id]
-
-    def _ended(self, turn: asyncio.Task[TurnResult]) -> None:
+    def _ended(self, turn: asyncio.Task[Any]) -> None:
         self._running.discard(turn)
         # Read the outcome here too: nobody may wait for it any more.
         if not turn.cancelled() and turn.exception() is not None:

@@ -9,9 +9,19 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from aip_hermes.embedded.session_db import Usage
 from aip_hermes.hermes_api import HermesCode, error_body, header_error_body, message_object, unauthorized_body
 
-__all__ = ["JsonAnswer", "Refusal", "header_refusal", "plain_failure", "transcript_answer", "unauthorized"]
+__all__ = [
+    "JsonAnswer",
+    "Refusal",
+    "header_refusal",
+    "plain_failure",
+    "session_headers",
+    "transcript_answer",
+    "unauthorized",
+    "usage_object",
+]
 
 _INLINE_ROWS: Final = 200
 
@@ -36,10 +46,14 @@ class Refusal(Exception):
         code: HermesCode | None = None,
         param: str | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        kind = "server_error" if status in (500, 502) else "invalid_request_error"
-        self.answer = JsonAnswer(body or error_body(message, code=code, param=param, type=kind), status=status)
+        kind = {429: "rate_limit_error", 500: "server_error", 502: "server_error"}.get(status, "invalid_request_error")
+        self.code = None if code is None else code.value
+        self.answer = JsonAnswer(
+            body or error_body(message, code=code, param=param, type=kind), status=status, headers=headers
+        )
 
 
 def unauthorized() -> Refusal:
@@ -49,7 +63,7 @@ def unauthorized() -> Refusal:
 
 
 def header_refusal(message: str) -> Refusal:
-    """Return the 400 for a bad session header."""
+    """Return the 400 for a bad session header, and for a few bad bodies: two members, no code."""
     return Refusal(400, message, body=header_error_body(message))
 
 
@@ -58,6 +72,23 @@ def plain_failure() -> Response:
     return Response(
         "500 Internal Server Error\n\nServer got itself in trouble", status_code=500, media_type="text/plain"
     )
+
+
+def session_headers(session_id: str, scope: str | None) -> dict[str, str]:
+    """Return the headers of a turn: the id of its row, and the memory scope as it came."""
+    # Headers carry UTF-8 bytes; control characters that a create accepts (tab, ESC) can't travel there.
+    text = session_id.encode("utf-8").decode("latin-1")
+    headers = {"X-Hermes-Session-Id": "".join(c for c in text if c >= " " and c != "\x7f")}
+    return headers if scope is None else headers | {"X-Hermes-Session-Key": scope}
+
+
+def usage_object(usage: Usage) -> dict[str, int]:
+    """Return the three counts of a turn."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
 
 
 async def transcript_answer(session_id: str, rows: list[dict[str, Any]]) -> Response:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
-import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -15,23 +14,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aip_hermes.database import StoreFailure
-from aip_hermes.embedded.agent import HistoryUnreadable, Model, ModelFailed, ReplyNotStored, TurnInProgress, Turns
-from aip_hermes.embedded.api import chat, jobs, listings, reads, sessions
+from aip_hermes.embedded.agent import Model, Turns
+from aip_hermes.embedded.agent.queues import Queues
+from aip_hermes.embedded.agent.runs import Runs
+from aip_hermes.embedded.api import chat, chat_stream, completions, jobs, listings, reads, responses, runs, sessions
 from aip_hermes.embedded.api.answers import Refusal, plain_failure
 from aip_hermes.embedded.api.endpoint import Endpoint, chosen_quirks
+from aip_hermes.embedded.api.failures import failure_answer
 from aip_hermes.embedded.api.frame import Frame
+from aip_hermes.embedded.api.repeats import Repeats
 from aip_hermes.embedded.api.requests import check_key
 from aip_hermes.embedded.listen import check_key_strength
-from aip_hermes.embedded.session_db import JobStore, SessionDB, SessionExists, TitleRefused, UnknownSession
-from aip_hermes.hermes_api import HermesCode
+from aip_hermes.embedded.session_db import JobStore, ResponseStore, SessionDB
 from aip_hermes.ports import Clock, NewId, SystemClock
 from aip_hermes.ports import new_id as random_id
 from aip_hermes.secret import Secret
 
 __all__ = ["ROUTES", "build_app"]
-
-log = structlog.get_logger(__name__)
 
 Handler = Callable[[Endpoint, Request], Awaitable[Response]]
 
@@ -48,6 +47,15 @@ ROUTES: Final[Mapping[str, Mapping[str, Handler]]] = {
     "/api/sessions/{session_id}/messages": {"GET": sessions.messages},
     "/api/sessions/{session_id}/fork": {"POST": sessions.fork},
     "/api/sessions/{session_id}/chat": {"POST": chat.chat},
+    "/api/sessions/{session_id}/chat/stream": {"POST": chat_stream.chat_stream},
+    "/v1/chat/completions": {"POST": completions.completions},
+    "/v1/responses": {"POST": responses.create},
+    "/v1/responses/{response_id}": {"GET": responses.read, "DELETE": responses.delete},
+    "/v1/runs": {"POST": runs.start},
+    "/v1/runs/{run_id}": {"GET": runs.status},
+    "/v1/runs/{run_id}/events": {"GET": runs.events},
+    "/v1/runs/{run_id}/approval": {"POST": runs.approve},
+    "/v1/runs/{run_id}/stop": {"POST": runs.stop},
     "/api/jobs": {"GET": jobs.listed, "POST": jobs.create},
     "/api/jobs/{job_id}": {"GET": jobs.read, "PATCH": jobs.change, "DELETE": jobs.delete},
     "/api/jobs/{job_id}/pause": {"POST": jobs.pause},
@@ -66,6 +74,7 @@ def build_app(
     key: Secret,
     quirks: Iterable[str] = (),
     model_name: str = "hermes-agent",
+    max_concurrent_runs: int = 10,
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> Starlette:
@@ -73,15 +82,20 @@ def build_app(
 
     db, model: borrowed; who opened them closes them, after the application's lifespan has ended. Ending the lifespan
     stops running turns, whose user rows stay. key: at least 16 characters. quirks: names of QUIRKS.
+    max_concurrent_runs: how many turns may run when a `/v1` route starts another; 0: any number.
     Raises ValueError for an unknown quirk, UnsafeKey for a weak key.
     """
     check_key_strength(key)
     moments = clock or SystemClock()
-    turns = Turns(db=db, model=model)
+    turns = Turns(db=db, model=model, clock=moments, at_once=max_concurrent_runs)
     endpoint = Endpoint(
         db=db,
         jobs=JobStore(db),
+        responses=ResponseStore(db),
         turns=turns,
+        runs=Runs(turns=turns, clock=moments),
+        repeats=Repeats(moments),
+        conversations=Queues(),
         key=key,
         quirks=chosen_quirks(quirks),
         model_name=model_name,
@@ -116,35 +130,12 @@ def _route(endpoint: Endpoint, path: str, handlers: Mapping[str, Handler]) -> Ro
         except Refusal as refusal:
             return refusal.answer
         except Exception as exc:  # the outermost place: every failure gets its answer here
-            return _failure(exc)
+            return failure_answer(exc)
 
     route = Route(path, answer, methods=list(handlers))
     # Starlette lets HEAD follow GET; Hermes answers 405.
     route.methods = set(handlers)
     return route
-
-
-def _failure(exc: Exception) -> Response:
-    match exc:
-        case UnknownSession():
-            refusal = Refusal(404, f"Session not found: {exc.session_id}", code=HermesCode.SESSION_NOT_FOUND)
-        case SessionExists():
-            refusal = Refusal(409, str(exc), code=HermesCode.SESSION_EXISTS)
-        case TitleRefused():
-            refusal = Refusal(400, str(exc), code=HermesCode.INVALID_TITLE)
-        case TurnInProgress():
-            refusal = Refusal(409, "A turn of this session is running", code=HermesCode.TURN_IN_PROGRESS)
-        case ModelFailed():
-            refusal = Refusal(502, f"Model failed: {exc}", code=HermesCode.MODEL_FAILED)
-        case ReplyNotStored():
-            refusal = Refusal(500, "The reply could not be stored", code=HermesCode.REPLY_NOT_STORED)
-        case StoreFailure() | HistoryUnreadable():
-            log.warning("embedded.store_unavailable", cause=type(exc).__name__, reason=str(exc))
-            refusal = Refusal(503, "Session database unavailable", code=HermesCode.SESSION_DB_UNAVAILABLE)
-        case _:
-            log.exception("embedded.unforeseen")
-            return plain_failure()
-    return refusal.answer
 
 
 async def _unrouted(_request: Request, exc: Exception) -> Response:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aip_hermes.embedded.api.answers import JsonAnswer
+from aip_hermes.embedded.agent import Order
+from aip_hermes.embedded.api.answers import JsonAnswer, session_headers, usage_object
 from aip_hermes.embedded.api.endpoint import Endpoint
 from aip_hermes.embedded.api.message_input import turn_input
 from aip_hermes.embedded.api.requests import json_object, path_session_id, session_key
@@ -25,27 +26,19 @@ async def chat(endpoint: Endpoint, request: Request) -> Response:
     await existing_row(endpoint, session_id)
     wanted = turn_input(await json_object(request))
     turn = await endpoint.turns.run(
-        session_id, content=wanted.content, stored_text=wanted.stored_text, system_message=wanted.system_message
+        Order(
+            session_id=session_id,
+            content=wanted.content,
+            stored_text=wanted.stored_text,
+            system_message=wanted.system_message,
+        )
     )
-    headers = {"X-Hermes-Session-Id": _header(turn.session_id)}
-    if scope is not None:
-        headers["X-Hermes-Session-Key"] = scope
     return JsonAnswer(
         {
             "object": "hermes.session.chat.completion",
             "session_id": turn.session_id,
             "message": {"role": "assistant", "content": turn.text},
-            "usage": {
-                "input_tokens": turn.usage.input_tokens,
-                "output_tokens": turn.usage.output_tokens,
-                "total_tokens": turn.usage.input_tokens + turn.usage.output_tokens,
-            },
+            "usage": usage_object(turn.usage),
         },
-        headers=headers,
+        headers=session_headers(turn.session_id, scope),
     )
-
-
-def _header(session_id: str) -> str:
-    # Headers carry UTF-8 bytes; control characters that a create accepts (tab, ESC) can't travel there.
-    text = session_id.encode("utf-8").decode("latin-1")
-    return "".join(c for c in text if c >= " " and c != "\x7f")

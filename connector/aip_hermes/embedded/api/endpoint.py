@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from aip_hermes.embedded.agent import Turns
-from aip_hermes.embedded.session_db import JobStore, SessionDB
+from aip_hermes.embedded.agent.queues import Queues
+from aip_hermes.embedded.agent.runs import Runs
+from aip_hermes.embedded.api.repeats import Repeats
+from aip_hermes.embedded.session_db import JobStore, ResponseStore, SessionDB
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.secret import Secret
 
@@ -36,12 +39,17 @@ def chosen_quirks(names: Iterable[str]) -> frozenset[str]:
 class Endpoint:
     """One endpoint: a borrowed store, the turns on it, its key and its name.
 
-    model_name: what `/v1/models` advertises and rows get as their default label. started_at_ms: Unix time.
+    model_name: what `/v1/models` advertises and rows get as their default label. conversations: queues of the responses
+    that continue one by name. started_at_ms: Unix time.
     """
 
     db: SessionDB
     jobs: JobStore
+    responses: ResponseStore
     turns: Turns
+    runs: Runs
+    repeats: Repeats
+    conversations: Queues
     key: Secret
     quirks: frozenset[str]
     model_name: str

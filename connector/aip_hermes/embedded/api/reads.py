@@ -25,6 +25,15 @@ _ROUTES: Final = {
     "health": ("GET", "/health"),
     "health_detailed": ("GET", "/health/detailed"),
     "models": ("GET", "/v1/models"),
+    "chat_completions": ("POST", "/v1/chat/completions"),
+    "responses": ("POST", "/v1/responses"),
+    "runs": ("POST", "/v1/runs"),
+    "run_status": ("GET", "/v1/runs/{run_id}"),
+    "run_events": ("GET", "/v1/runs/{run_id}/events"),
+    "run_approval": ("POST", "/v1/runs/{run_id}/approval"),
+    "run_stop": ("POST", "/v1/runs/{run_id}/stop"),
+    "skills": ("GET", "/v1/skills"),
+    "toolsets": ("GET", "/v1/toolsets"),
     "sessions": ("GET", "/api/sessions"),
     "session_create": ("POST", "/api/sessions"),
     "session": ("GET", "/api/sessions/{session_id}"),
@@ -33,8 +42,19 @@ _ROUTES: Final = {
     "session_messages": ("GET", "/api/sessions/{session_id}/messages"),
     "session_fork": ("POST", "/api/sessions/{session_id}/fork"),
     "session_chat": ("POST", "/api/sessions/{session_id}/chat"),
+    "session_chat_stream": ("POST", "/api/sessions/{session_id}/chat/stream"),
+    "jobs": ("GET", "/api/jobs"),
+    "job_create": ("POST", "/api/jobs"),
+    "job": ("GET", "/api/jobs/{job_id}"),
+    "job_update": ("PATCH", "/api/jobs/{job_id}"),
+    "job_delete": ("DELETE", "/api/jobs/{job_id}"),
+    "job_pause": ("POST", "/api/jobs/{job_id}/pause"),
+    "job_resume": ("POST", "/api/jobs/{job_id}/resume"),
+    "job_run": ("POST", "/api/jobs/{job_id}/run"),
+    "response": ("GET", "/v1/responses/{response_id}"),
+    "response_delete": ("DELETE", "/v1/responses/{response_id}"),
 }
-_HERE: Final = frozenset({"session_resources", "session_chat", "session_fork"})
+_NOT_HERE: Final = frozenset({"admin_config_rw", "memory_write_api", "audio_api", "realtime_voice", "cors"})
 _FEATURES: Final = (
     "chat_completions", "chat_completions_streaming", "responses_api", "responses_streaming", "run_submission",
     "run_status", "run_events_sse", "run_stop", "run_approval_response", "tool_progress_events", "approval_events",
@@ -94,7 +114,8 @@ async def models(endpoint: Endpoint, _request: Request) -> Response:
 
 async def capabilities(endpoint: Endpoint, _request: Request) -> Response:
     """What this endpoint can do; only what is here is marked true."""
-    features: dict[str, Any] = {name: name in _HERE for name in _FEATURES}
+    features: dict[str, Any] = {name: name not in _NOT_HERE for name in _FEATURES}
+    features["session_continuity_header"] = "X-Hermes-Session-Id"
     features["session_key_header"] = "X-Hermes-Session-Key"
     return JsonAnswer(
         {
@@ -104,9 +125,10 @@ async def capabilities(endpoint: Endpoint, _request: Request) -> Response:
             "auth": {"type": "bearer", "required": True},
             "runtime": {
                 "mode": "embedded",
-                "tool_execution": "none",
+                "tool_execution": "server",
                 "split_runtime": False,
-                "description": "The endpoint embedded in aip-hermes-connector: sessions and turns, no tools.",
+                "description": "The endpoint embedded in aip-hermes-connector: sessions, turns, runs and jobs; "
+                "its one tool notes commands and runs none, its jobs don't fire.",
             },
             "features": features,
             "endpoints": {name: {"method": method, "path": path} for name, (method, path) in _ROUTES.items()},

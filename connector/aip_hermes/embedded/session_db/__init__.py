@@ -9,6 +9,7 @@ from aip_hermes.embedded.session_db.errors import (
     TitleRefused,
     UnknownSession,
 )
+from aip_hermes.embedded.session_db.grants import GrantStore
 from aip_hermes.embedded.session_db.jobs import JobStore
 from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB
@@ -16,6 +17,7 @@ from aip_hermes.embedded.session_db.transcript import Usage
 
 __all__ = [
     "CompressionSessionClosedError",
+    "GrantStore",
     "JobStore",
     "ResponseStore",
     "SessionDB",
