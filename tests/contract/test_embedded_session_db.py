@@ -337,3 +337,18 @@ async def test_a_reply_carries_its_usage_in_one_step(tmp_path: Path) -> None:
         with pytest.raises(UnknownSession):
             await db.record_reply("gone", "r", finish_reason="stop", usage=usage, model="m")
         assert await db.get_session("gone") is None
+
+
+@pytest.mark.requirement("embedded:store:possible-counts")
+@pytest.mark.parametrize("impossible", [-1, 2**53, 2**62, 10**40])
+async def test_a_count_of_tokens_that_no_store_could_add_up_is_none(tmp_path: Path, impossible: int) -> None:
+    async with SessionDB(tmp_path / "hermes.db") as db:
+        await db.create_session("s", "cli")
+        for _ in range(3):
+            usage = Usage(input_tokens=impossible, output_tokens=impossible, cache_read_tokens=5)
+            await db.record_reply("s", "r", finish_reason="stop", usage=usage, model="m")
+        row: dict[str, Any] | None = await db.get_session("s")
+
+        assert row is not None
+        assert (row["input_tokens"], row["output_tokens"], row["cache_read_tokens"]) == (0, 0, 15)
+        assert (row["message_count"], row["api_call_count"]) == (3, 3)

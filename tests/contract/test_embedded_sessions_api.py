@@ -79,6 +79,7 @@ async def test_pages_are_kept_out(tmp_path: Path) -> None:
         ]:
             answer = await hermes.client.request(method, path, headers=headers)
             assert (answer.status_code, answer.content) == (403, b"")
+        assert (await hermes.client.get("/health", headers={"Origin": ""})).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -302,6 +303,8 @@ async def test_lists_are_ordered_by_activity_and_say_when_a_page_is_full(tmp_pat
         ("limit=0", 0, 0, True),
         ("limit=1&unknown=y", 1, 0, True),
         ("limit=" + "9" * 5000, 50, 0, False),
+        ("limit=" + "9" * 26, 200, 0, False),
+        ("limit=2&limit=3&offset=1&offset=2", 2, 1, False),
     ],
 )
 @pytest.mark.requirement("embedded:list:page")

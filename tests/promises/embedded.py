@@ -153,6 +153,11 @@ PROMISES = (
         sentence="A system prompt is stored and flagged, never shown and never used for a turn.",
     ),
     Promise(
+        id="embedded:store:possible-counts",
+        source="design §7",
+        sentence="A model that reports impossible counts of tokens loses neither its reply nor the counts before.",
+    ),
+    Promise(
         id="embedded:list:page",
         source="API server §3.2",
         sentence="Lists are ordered by last activity, with preview and last_active; has_more says that the page is "

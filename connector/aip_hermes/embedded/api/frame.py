@@ -40,7 +40,7 @@ class Frame:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if "origin" in headers or scope["method"] == "OPTIONS":
+        if headers.get("origin") or scope["method"] == "OPTIONS":
             await Response(status_code=403)(scope, receive, send)
             return
         length = headers.get("content-length", "0")

@@ -13,7 +13,16 @@ from aip_hermes.embedded.api.answers import Refusal, header_refusal, unauthorize
 from aip_hermes.embedded.api.endpoint import Endpoint
 from aip_hermes.hermes_api import MAX_SESSION_KEY_CHARS, HermesCode
 
-__all__ = ["MAX_BODY_BYTES", "check_key", "json_object", "number", "path_session_id", "session_key", "truthy"]
+__all__ = [
+    "MAX_BODY_BYTES",
+    "check_key",
+    "json_object",
+    "number",
+    "path_session_id",
+    "query_text",
+    "session_key",
+    "truthy",
+]
 
 MAX_BODY_BYTES: Final = 10_000_000
 _TRUTHY: Final = frozenset({"1", "true", "yes", "on"})
@@ -67,11 +76,15 @@ def session_key(request: Request) -> str | None:
     return value or None
 
 
+def query_text(request: Request, name: str) -> str:
+    """Return a query value, the first of several; empty where there is none."""
+    return next((value for key, value in request.query_params.multi_items() if key == name), "")
+
+
 def number(request: Request, name: str, *, default: int, most: int) -> int:
     """Return a query number, capped; a negative one or no integer is the default."""
-    text = request.query_params.get(name, "")
     try:
-        value = int(text) if len(text) <= 20 else -1
+        value = int(query_text(request, name))
     except ValueError:
         return default
     return default if value < 0 else min(value, most)
@@ -79,7 +92,7 @@ def number(request: Request, name: str, *, default: int, most: int) -> int:
 
 def truthy(request: Request, name: str) -> bool:
     """Return whether a query value says yes, in any case."""
-    return request.query_params.get(name, "").strip().lower() in _TRUTHY
+    return query_text(request, name).strip().lower() in _TRUTHY
 
 
 def _no_json() -> Refusal:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from aip_hermes.embedded.api.answers import JsonAnswer, Refusal, transcript_answer
 from aip_hermes.embedded.api.endpoint import FORK_CHILD_RESOLVES, FORK_NOT_ATOMIC, Endpoint
 from aip_hermes.embedded.api.forks import fork_in_steps
-from aip_hermes.embedded.api.requests import json_object, number, path_session_id, truthy
+from aip_hermes.embedded.api.requests import json_object, number, path_session_id, query_text, truthy
 from aip_hermes.hermes_api import (
     MAX_SESSION_ID_CHARS,
     HermesCode,
@@ -32,7 +32,7 @@ async def listed(endpoint: Endpoint, request: Request) -> Response:
     limit = number(request, "limit", default=50, most=200)
     offset = number(request, "offset", default=0, most=1_000_000)
     rows = await endpoint.db.list_sessions_rich(
-        request.query_params.get("source") or None,
+        query_text(request, "source") or None,
         limit=limit,
         offset=offset,
         include_children=truthy(request, "include_children"),

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _EVERYTHING = -1
+_MAX_TOKENS = 2**53 - 1
 _PROJECTED = (
     "id",
     "ended_at",
@@ -42,13 +43,18 @@ _PROJECTED = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """Tokens of one turn."""
+    """Tokens of one turn. What is no possible count, such as one that a store could not add up, counts as none."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not 0 <= getattr(self, name) <= _MAX_TOKENS:
+                object.__setattr__(self, name, 0)
 
 
 def append(
