@@ -80,6 +80,6 @@ PROMISES = (
     Promise(
         id="wire:start:light",
         source="design §2, lazy names",
-        sentence="A client's start loads no JSON Schema library and builds models at first use; a server builds all first.",
+        sentence="A client's start loads no schema library and builds models at first use; a server builds all first.",
     ),
 )
