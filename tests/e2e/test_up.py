@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -78,6 +79,42 @@ def test_a_second_up_on_the_folder_or_the_port_is_refused_in_a_sentence(tmp_path
         assert health.returncode == 0, health.stderr
 
 
+@pytest.mark.requirement("up:one-owner", "mistakes:one-sentence")
+@pytest.mark.parametrize(("option", "other"), [("--port", "--hermes-port"), ("--hermes-port", "--port")])
+def test_a_used_port_is_answered_with_the_option_that_chooses_another(tmp_path: Path, option: str, other: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = str(used.getsockname()[1])
+        status, out, err = finish(start(["up", "--data", str(tmp_path / "data"), option, port, other, "0"]))
+    assert (status, out) == (1, "")
+    assert f"port {port}: address already in use" in err
+    assert f"choose another with {option} (" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.requirement("up:stops", "up:no-orphans")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_up_stopped_while_it_starts_takes_its_child_along(tmp_path: Path, number: signal.Signals) -> None:
+    log = tmp_path / "up.log"
+    process = start(["up", "--data", str(tmp_path / "data"), "--port", "0", "--hermes-port", "0"], log=log)
+    deadline = time.monotonic() + 30
+    while not (children := children_of(process.pid)):
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    assert stop(process, number) == 0
+    assert not any(alive(child) for child in children)
+    assert "Traceback" not in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("mistakes:one-sentence")
+def test_a_child_that_gives_up_keeps_its_exit_status(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with running_up(folder, log=tmp_path / "up.log"):
+        status, out, err = finish(start(["up", "--data", str(folder), "--port", "0", "--hermes-port", "0"]))
+    assert (status, out) == (1, "")
+    assert "(exit status 1)" in err
+    assert "Unknown child process" not in err
+
+
 @pytest.mark.requirement("init:files")
 def test_init_writes_once_and_serve_takes_what_it_wrote(tmp_path: Path) -> None:
     folder, away = tmp_path / "aip", tmp_path / "reviewers"
@@ -119,4 +156,14 @@ def test_an_unknown_quirk_is_answered_with_those_that_exist(tmp_path: Path) -> N
     status, out, err = finish(start(["hermes", "--data", str(tmp_path / "h"), "--port", "0", "--quirk", "nope"]))
     assert (status, out) == (1, "")
     assert "fork-not-atomic" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.requirement("mistakes:one-sentence")
+@pytest.mark.parametrize("url", ["http://127.0.0.1:abc/v1", "http://[::1/v1", "ftp://127.0.0.1/v1", "http://u:p@h/v1"])
+def test_a_model_address_that_is_none_is_one_sentence(tmp_path: Path, url: str) -> None:
+    arguments = ["hermes", "--data", str(tmp_path / "h"), "--port", "0", "--model", "m", "--model-url", url]
+    status, out, err = finish(start(arguments))
+    assert (status, out) == (1, "")
+    assert "--model-url" in err
     assert "Traceback" not in err

@@ -24,6 +24,21 @@ PROMISES = (
         sentence="The demo walks the same steps against a Hermes that already runs, and counts through a relay.",
     ),
     Promise(
+        id="demo:endpoint:cause",
+        source="field report F113",
+        sentence="Why an endpoint can't be reached is said as it is: the demo's relay turns no refusal into a riddle.",
+    ),
+    Promise(
+        id="demo:table",
+        source="issue 2",
+        sentence="The table fits its terminal, also a narrow one or one of ASCII, and breaks no operation's name.",
+    ),
+    Promise(
+        id="output:unwritable",
+        source="issue 2, must hold",
+        sentence="Closed streams and a reader that went away end in a status and a sentence, not in a traceback.",
+    ),
+    Promise(
         id="wire:emitted:valid",
         source="issue 2, must hold",
         sentence="Every AIP object that the servers emit during the lifecycle validates against its schema.",

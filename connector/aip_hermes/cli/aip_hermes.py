@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import os
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,13 @@ _until_stdin_closes = click.option("--until-stdin-closes", is_flag=True, hidden=
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aip-hermes-connector")
 def main() -> None:
-    """Serve Hermes sessions as governed AIP capabilities."""
+    """Serve Hermes sessions as governed AIP capabilities.
+
+    Begin with `demo`, then `up`; for a Hermes of your own `init`, then `serve`. Data goes to stdout, talk to stderr.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # started with that stream closed
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open to the end
 
 
 @main.command()
@@ -31,17 +37,16 @@ def main() -> None:
 @click.option("--endpoint", metavar="URL", help="Walk against a Hermes that already runs.")
 @click.option("--key-file", type=FILE, help="File (0600) with that Hermes' API key.")
 def demo(keep: bool, endpoint: str | None, key_file: Path | None) -> None:
-    """Walk a session's life between real processes and verify each step.
+    """Walk a session's life and verify each step.
 
-    Exit 0 only when every verification held.
+    Starts an AIP server and an embedded Hermes as processes in a temporary folder, and removes both afterwards. Exit 0
+    only when every verification held, 1 otherwise, 130 when stopped.
     """
     from aip_hermes.cli.demo.command import run_demo
 
     if (endpoint is None) != (key_file is None):
         raise click.UsageError("--endpoint and --key-file belong together")
-    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise click.UsageError("--endpoint is an address like http://127.0.0.1:8642")
-    sys.exit(_run(_cancelled_by_sigterm(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep))))
+    sys.exit(_run(_cancelled_by_signals(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep))))
 
 
 @main.command()
@@ -49,9 +54,9 @@ def demo(keep: bool, endpoint: str | None, key_file: Path | None) -> None:
 @click.option("--port", type=PORT, default=8080, show_default=True, help="Of the AIP server; 0 picks a free one.")
 @click.option("--hermes-port", type=PORT, default=8642, show_default=True, help="Of the Hermes; 0 picks a free one.")
 def up(data: Path, port: int, hermes_port: int) -> None:
-    """Run an embedded Hermes and the AIP server in front of it until Ctrl-C or SIGTERM.
+    """Run an embedded Hermes and an AIP server.
 
-    Prints one JSON line on stdout when both are ready.
+    Until Ctrl-C or SIGTERM. Prints one JSON line on stdout when both are ready: addresses, and where the tokens are.
     """
     from aip_hermes.cli.init import ready_home
     from aip_hermes.cli.up import run_up
@@ -64,7 +69,10 @@ def up(data: Path, port: int, hermes_port: int) -> None:
 @click.argument("folder", type=FOLDER)
 @click.option("--reviewer-dir", type=FOLDER, help="Where the reviewer's token goes, away from the requester's.")
 def init(folder: Path, reviewer_dir: Path | None) -> None:
-    """Write a commented settings file, two tokens and the approval-authority file into FOLDER."""
+    """Write settings and tokens for `serve` into FOLDER.
+
+    A commented settings file, a requester's and a reviewer's token, and the approval-authority file. What exists stays.
+    """
     from aip_hermes.cli.init import run_init
 
     _guarded(lambda: run_init(folder=folder, reviewer_folder=reviewer_dir))
@@ -76,7 +84,10 @@ def init(folder: Path, reviewer_dir: Path | None) -> None:
 @click.option("--endpoint-url", hidden=True, help="Instead of the file's base_url, where it has one endpoint.")
 @_until_stdin_closes
 def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_closes: bool) -> None:
-    """Run the AIP server against the endpoints of a settings file until Ctrl-C or SIGTERM."""
+    """Run the AIP server in front of your own Hermes.
+
+    Until Ctrl-C or SIGTERM; SIGHUP reads the tokens again. Prints one JSON line on stdout when it is ready.
+    """
     from aip_hermes.cli.serve import run_serve
 
     _run(run_serve(config=config, port=port, endpoint_url=endpoint_url, until_stdin_closes=until_stdin_closes))
@@ -96,7 +107,10 @@ def hermes(
     data: Path, port: int, quirks: tuple[str, ...], model: str, model_url: str | None, model_key_file: Path | None,
     until_stdin_closes: bool,
 ) -> None:  # fmt: skip
-    """Run the embedded Hermes alone until Ctrl-C or SIGTERM."""
+    """Run the embedded Hermes alone.
+
+    Until Ctrl-C or SIGTERM. Prints one JSON line on stdout when it is ready.
+    """
     from aip_hermes.cli.hermes import run_hermes
 
     if (model == "offline") != (model_url is None):
@@ -109,19 +123,31 @@ def hermes(
     )  # fmt: skip
 
 
-async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Any]) -> Any:
-    """Let SIGTERM end the work like Ctrl-C does, so that it takes its children and its folder along."""
+async def _cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:
+    """Let Ctrl-C, SIGTERM and a closed terminal cancel the work once: it takes its children and its folder along.
+
+    That is bounded, so a second Ctrl-C doesn't cut it short and leave half of it behind.
+    """
+    import asyncio
+    import signal
+
     task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: None if task.cancelling() else task.cancel())
     return await task
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
     return _guarded(lambda: asyncio.run(work))
 
 
 def _guarded(body: Any) -> Any:
     """Run `body`; what a person can mend becomes one sentence on stderr and exit status 1."""
+    import asyncio
+
+    from aip_hermes.cli.address import AddressRefused
     from aip_hermes.cli.children import ChildFailed
     from aip_hermes.cli.home import HomeRefused
     from aip_hermes.client import ClientFailure
@@ -131,6 +157,7 @@ def _guarded(body: Any) -> Any:
     from aip_hermes.settings import SettingsError
 
     mendable = (
+        AddressRefused,
         AlreadyOwned,
         CannotServe,
         ChildFailed,
@@ -140,16 +167,31 @@ def _guarded(body: Any) -> Any:
         SettingsError,
         StoreFailure,
     )
+    status = 1
     try:
-        return body()
+        result = body()
+        sys.stdout.flush()
+        return result
     except mendable as error:
         print(f"aip-hermes: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        print("aip-hermes: stopped, because nobody reads its output any more", file=sys.stderr)
     except OSError as error:
         print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("aip-hermes: stopped", file=sys.stderr)
-        sys.exit(130)
-    sys.exit(1)
+        status = 130
+    _drop_unwritable_output()
+    sys.exit(status)
+
+
+def _drop_unwritable_output() -> None:
+    """Let the interpreter's last flush not fail again on output that nobody takes."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Child:
                 line = await process.stdout.readline()
             child.ready = json.loads(line)
         except (TimeoutError, ValueError) as error:
-            await child.stop()
+            await child.stop(patience_s=0 if isinstance(error, TimeoutError) else STOP_S)
             reason = "was not ready in time" if isinstance(error, TimeoutError) else "ended before it was ready"
             raise ChildFailed(f"{name} {reason} (exit status {process.returncode}){_last_words(log)}") from None
         except BaseException:
@@ -69,19 +69,29 @@ class Child:
         """Wait until the process has ended; return its exit status."""
         return await self._process.wait()
 
-    async def stop(self) -> None:
-        """SIGTERM, and SIGKILL after four seconds. Idempotent."""
+    async def stop(self, *, patience_s: float = 0) -> None:
+        """SIGTERM, and SIGKILL after four seconds. Idempotent.
+
+        patience_s: how long to wait before for one that is about to end by itself, so that its own status is kept.
+        """
+        if patience_s:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._process.wait()
         if self._process.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(STOP_S):
                 await self._process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._signal(signal.SIGKILL)
             await self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Popen.send_signal polls first: that takes the exit status from the event loop, which then reports 255.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
 
 
 async def stop_together(children: Sequence[Child]) -> None:

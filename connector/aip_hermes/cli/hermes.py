@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from aip_hermes.cli.address import checked_url
 from aip_hermes.cli.home import make_hermes_home
 from aip_hermes.cli.ready import announce, stop_with_stdin
 from aip_hermes.embedded import Model, chosen_quirks, open_endpoint
@@ -30,7 +30,7 @@ async def run_hermes(
 ) -> None:
     """Serve `folder` on loopback until told to stop. The key is made on first start: `folder`/key.
 
-    Raises: CannotServe, AlreadyOwned, StoreFailure, SecretFileError.
+    Raises: AddressRefused, CannotServe, AlreadyOwned, StoreFailure, SecretFileError.
     """
     configure()
     stop = asyncio.Event()
@@ -62,8 +62,10 @@ async def run_hermes(
 async def _model(stack: AsyncExitStack, name: str, url: str | None, key_file: Path | None) -> Model | None:
     if url is None:
         return None
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise CannotServe(f"--model-url {url} is no http or https address")
-    model = OpenAIModel(base_url=url, model=name, key=None if key_file is None else read_secret_file(key_file))
+    model = OpenAIModel(
+        base_url=checked_url("--model-url", url),
+        model=name,
+        key=None if key_file is None else read_secret_file(key_file),
+    )
     stack.push_async_callback(model.aclose)
     return model

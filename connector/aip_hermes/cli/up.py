@@ -10,6 +10,7 @@ import click
 from aip_hermes.cli.children import Child, stop_together
 from aip_hermes.cli.home import Home
 from aip_hermes.cli.ready import announce
+from aip_hermes.server.listening import listen
 from aip_hermes.settings import Settings
 
 __all__ = ["run_up"]
@@ -20,6 +21,10 @@ async def run_up(*, home: Home, port: int, hermes_port: int) -> int:
 
     A child that ends by itself ends the other too: half a pair would only look alive.
     """
+    _check_port(
+        hermes_port, "--hermes-port", " If your own Hermes has it, run `aip-hermes serve` in front of that one."
+    )
+    _check_port(port, "--port", "")
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -43,6 +48,13 @@ async def run_up(*, home: Home, port: int, hermes_port: int) -> int:
         return 1
     finally:
         await stop_together(running)
+
+
+def _check_port(port: int, option: str, hint: str) -> None:
+    """Refuse a port that is in use before anything starts, in terms of the options of `up`. Raises CannotServe."""
+    listen(
+        "127.0.0.1", port, advice=f"stop what uses it, or choose another with {option} (0 picks a free one).{hint}"
+    ).close()
 
 
 async def _start(running: list[Child], home: Home, *, port: int, hermes_port: int) -> None:

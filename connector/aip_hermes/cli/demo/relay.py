@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-__all__ = ["Relay", "Seen"]
+__all__ = ["Relay", "Seen", "Unreachable"]
 
 _HEAD_LIMIT = 256 * 1024
+_CONNECT_S = 10.0
+
+
+class Unreachable(Exception):
+    """No connection to the endpoint, so nothing was sent to it. The text is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,10 @@ class Seen:
 
 
 class Relay:
-    """Listens on a free loopback port and forwards to `target_url` (scheme, host and port count)."""
+    """Listens on a free loopback port and forwards to `target_url` (scheme, host and port count).
+
+    seen: every request that was passed on. trouble: why the endpoint could not be reached the last time it was tried.
+    """
 
     def __init__(self, target_url: str) -> None:
         target = urlsplit(target_url)
@@ -39,6 +49,7 @@ class Relay:
         self._server: asyncio.Server | None = None
         self._pumps: set[asyncio.Task[None]] = set()
         self.seen: list[Seen] = []
+        self.trouble: str | None = None
 
     @property
     def url(self) -> str:
@@ -59,14 +70,29 @@ class Relay:
             pump.cancel()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
+    async def check(self) -> None:
+        """Connect to the endpoint once and send nothing. Raises Unreachable."""
+        _, writer = await self._connected()
+        writer.close()
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        context = ssl.create_default_context() if self._tls else None
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                there = await asyncio.open_connection(self._host, self._port, ssl=context)
+        except OSError as error:
+            self.trouble = _cause(error)
+            raise Unreachable(self.trouble) from None
+        self.trouble = None
+        return there
+
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - start_server runs this in a task
         self._pumps.add(task)
         task.add_done_callback(self._pumps.discard)
-        with contextlib.suppress(ConnectionError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            context = ssl.create_default_context() if self._tls else None
-            there = await asyncio.open_connection(self._host, self._port, ssl=context)
+        with contextlib.suppress(Unreachable, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            there = await self._connected()
             back = asyncio.create_task(_pump(there[0], writer))
             try:
                 await self._requests(reader, there[1])
@@ -103,6 +129,16 @@ class Relay:
                 writer.write(part)
                 await writer.drain()
             await writer.drain()
+
+
+def _cause(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no connection within {_CONNECT_S:.0f} s"
+    if isinstance(error, ssl.SSLError):
+        return f"no trusted TLS connection ({error.reason or error.strerror})"
+    if isinstance(error, socket.gaierror):
+        return "the name has no address"
+    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

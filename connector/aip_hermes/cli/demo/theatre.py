@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from aip_hermes.cli.address import AddressRefused
 from aip_hermes.cli.children import Child
-from aip_hermes.cli.demo.relay import Relay
-from aip_hermes.cli.demo.walk import Stage
+from aip_hermes.cli.demo.relay import Relay, Unreachable
+from aip_hermes.cli.demo.step import Stage
 from aip_hermes.cli.home import REQUESTER, REVIEWER, Home, authority_entry, make_home, write_new
 from aip_hermes.client import AipConnection
 from aip_hermes.secret import Secret, read_secret_file
@@ -28,7 +29,7 @@ async def theatre(*, endpoint_url: str | None, key_file: Path | None, keep: bool
     """Start what is needed and yield the stage and its folder.
 
     endpoint_url, key_file: a Hermes that already runs; None starts the embedded one. keep: the folder stays afterwards.
-    Raises: ChildFailed, HomeRefused, SecretFileError; children are stopped and the folder removed then, too.
+    Raises: AddressRefused, ChildFailed, HomeRefused; children are stopped and the folder removed then, too.
     """
     folder = Path(tempfile.mkdtemp(prefix="aip-hermes-demo-"))
     async with AsyncExitStack() as stack:
@@ -40,6 +41,7 @@ async def theatre(*, endpoint_url: str | None, key_file: Path | None, keep: bool
             hermes = await _child(stack, "the embedded Hermes", arguments, folder / "hermes.log")
             endpoint_url, key_file = str(hermes.ready["hermes_url"]), Path(hermes.ready["hermes_key_file"])
         relay = await stack.enter_async_context(Relay(endpoint_url))
+        await _reach(relay, endpoint_url)
         _write_settings(home, relay.url, key_file or home.hermes_key)
         server = await _child(
             stack, "the AIP server", ["serve", "--config", str(home.settings)], folder / "aip-server.log"
@@ -55,6 +57,15 @@ async def theatre(*, endpoint_url: str | None, key_file: Path | None, keep: bool
             ),
             folder,
         )
+
+
+async def _reach(relay: Relay, endpoint_url: str) -> None:
+    try:
+        await relay.check()
+    except Unreachable as error:
+        raise AddressRefused(
+            f"the Hermes at {endpoint_url} can't be reached: {error}; start it, or correct --endpoint"
+        ) from None
 
 
 def _write_settings(home: Home, endpoint_url: str, key_file: Path) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from aip_hermes.cli.demo.relay import Relay, Seen
-from aip_hermes.client import AipConnection, PeerError, Reply
+from aip_hermes.cli.demo.relay import Seen
+from aip_hermes.cli.demo.step import CheckFailed, Stage, Step, shortened, told
+from aip_hermes.client import AipConnection, ClientFailure, PeerError, Reply
 from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, HermesSessionId, HermesSessionKey, IdempotencyKey
 from aip_hermes.ports import new_id
 
@@ -23,44 +23,11 @@ SYSTEM_PROMPT = "Keep the transcript factual and concise."
 CLOSE_REASON = "case_closed"
 
 
-class CheckFailed(Exception):
-    """A verification did not hold. The text says what was expected and what was seen instead."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """Who plays. requester and reviewer: two principals of one tenant. stranger: another tenant. forger: an unknown
-    token. relay: counts what reaches the endpoint."""
-
-    requester: AipConnection
-    reviewer: AipConnection
-    stranger: AipConnection
-    forger: AipConnection
-    relay: Relay
-    endpoint_id: str = "primary"
-
-
-@dataclass(kw_only=True)
-class Step:
-    """What one step did. sent: capability or route. requests: what reached the endpoint meanwhile."""
-
-    number: str
-    title: str
-    sent: str = ""
-    verified: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    requests: list[Seen] = field(default_factory=list)
-    failure: str | None = None
-
-    def check(self, claim: str, held: bool, seen: object = None) -> None:
-        """Record a claim that held. Raises CheckFailed when it did not."""
-        if not held:
-            raise CheckFailed(f"expected: {claim}; seen: {seen!r}")
-        self.verified.append(claim)
-
-
 class Walk:
-    """The ten steps and the refusals, in order. `run` stops at the first step that fails."""
+    """The ten steps and the refusals, in order. `run` stops at the first step that fails.
+
+    left_sessions: whether `source`, and perhaps `child`, may exist at the endpoint.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -72,6 +39,7 @@ class Walk:
         self._create_id = ActionId(new_id("act_"))
         self._create_key = IdempotencyKey(f"session-create-{run}")
         self._copied = 0
+        self.left_sessions = False
 
     def steps(self) -> list[tuple[str, str, Callable[[Step], Awaitable[None]]]]:
         """Number, title and body of each step."""
@@ -101,8 +69,10 @@ class Walk:
                 await body(step)
             except CheckFailed as failed:
                 step.failure = str(failed)
-            except PeerError as failed:
-                step.failure = f"the server refused: {failed}"
+            except (ClientFailure, LookupError, TypeError) as failed:
+                step.failure = told(failed)
+            if step.failure and self._stage.relay.trouble:
+                step.failure += f" (nothing got through to the endpoint: {self._stage.relay.trouble})"
             step.requests = self._stage.relay.seen[before:]
             done.append(step)
             tell(step)
@@ -114,7 +84,7 @@ class Walk:
 
     async def _discover(self, step: Step) -> None:
         prefix = f"cap:hermes_agent:{self._stage.endpoint_id}:session"
-        step.sent = f"GET /capabilities?text={prefix}"
+        step.sent = f"capabilities with {prefix}"
         page = await self._stage.requester.capabilities(text=prefix, limit=20)
         found = {entry["capability"]["id"]: entry["capability"] for entry in page["capabilities"]}
         wanted = ("create", "get", "patch", "messages", "fork", "chat", "delete")
@@ -141,9 +111,12 @@ class Walk:
     async def _create(self, step: Step) -> None:
         body = {"id": self.source, "title": self._title, "model": "hermes-agent", "system_prompt": SYSTEM_PROMPT}
         before = len(self._stage.relay.seen)
+        self.left_sessions = True
         reply = await self._call(
             step, "session_create", {"body": body}, action_id=self._create_id, key=self._create_key
         )
+        error = (reply.result or {}).get("error") or {}
+        self.left_sessions = not error or bool((error.get("details") or {}).get("uncertain_outcome"))
         session = self._output(step, reply)["session"]
         step.check("the returned id is the intended one", session["id"] == self.source, session["id"])
         step.check("one mutating request", len(self._mutating(self._stage.relay.seen[before:])) == 1)
@@ -351,7 +324,9 @@ class Walk:
     def _output(self, step: Step, reply: Reply) -> dict[str, Any]:
         result = reply.result or {}
         if result.get("status") != "completed":
-            raise CheckFailed(f"expected: {step.sent} completed; seen: {result.get('error') or reply.body}")
+            raise CheckFailed(
+                told(result["error"]) if result.get("error") else f"not completed: {shortened(reply.body)}"
+            )
         return dict(result["output"])
 
     async def _row(self, step: Step, session_id: HermesSessionId) -> dict[str, Any]:
