@@ -1,8 +1,8 @@
 """One operation of a Hermes endpoint, as `capabilities.yaml` states it.
 
 The row is the only place where a contract value is written. What can be derived is a property here, never a second
-member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`),
-implemented once by the connector.
+member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`,
+`stream`, `stop`), implemented once by the connector.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ __all__ = [
     "PrepareRule",
     "SerialRule",
     "SessionRule",
+    "StopRule",
+    "StreamRule",
 ]
 
 Effect = Literal[
@@ -54,11 +56,18 @@ SessionRule = Literal["none", "requested", "answered"]
 of the member `session`, or of the answer itself where there is no such member (a delete). answered: it is the
 `session_id` that the provider answers. A create without an id requests nothing: `requested` is null there."""
 
+StreamRule = Literal["none", "session", "completions", "responses", "run"]
+"""Which event grammar the answer follows, where it is a stream of server-sent events (D17). none: it is JSON."""
+
+StopRule = Literal["none", "run"]
+"""What a cancel stops at the provider. none: nothing can be stopped. run: the run that the path addresses."""
+
 
 class Operation(BaseModel):
     """A frozen row. Unknown members stop the start, so that a typo can't pass for a default.
 
-    Times: `http_timeout_s` seconds for one HTTP exchange; `latency_ms`, `timeout_ms` as published in the service level.
+    Times: `http_timeout_s` seconds for one HTTP exchange, `idle_timeout_s` without a byte of a stream; `latency_ms`,
+    `timeout_ms` as published in the service level.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +80,8 @@ class Operation(BaseModel):
     http: Annotated[str, Field(pattern=r"^(GET|POST|PATCH|DELETE) /")]
     auth: bool = True
     http_timeout_s: Annotated[float, Field(gt=0)] = 30
+    idle_timeout_s: Annotated[float, Field(gt=0)] = 90
+    """Three times the interval in which Hermes shows that a silent stream lives."""
     input: str
     """File of the input schema in schemas/operations/."""
     output: str
@@ -100,6 +111,8 @@ class Operation(BaseModel):
     prepare: PrepareRule = "none"
     confirm: ConfirmRule = "none"
     session: SessionRule = "none"
+    stream: StreamRule = "none"
+    stop: StopRule = "none"
 
     @property
     def method(self) -> str:

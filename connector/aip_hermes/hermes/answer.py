@@ -34,7 +34,7 @@ from aip_hermes.hermes.wording import Subject, step_after
 from aip_hermes.hermes_api import HermesCode
 from aip_hermes.redact import redact_text
 
-__all__ = ["Asked", "failure_of", "output_of"]
+__all__ = ["Asked", "clean_text", "failure_of", "output_of"]
 
 _NOT_STARTED: Final = frozenset({HermesCode.GATEWAY_DRAINING, HermesCode.SESSION_DB_UNAVAILABLE})
 _BUSY: Final = frozenset({HermesCode.TURN_IN_PROGRESS})
@@ -58,6 +58,7 @@ _BROKEN: Final[Mapping[str, str]] = {
     "tls": "could not agree on TLS",
     "proxy": "could not be reached through the configured proxy",
     "timeout": "did not answer in time",
+    "idle": "sent nothing any more, not even a sign of life",
     "broken": "broke the connection off before its answer was complete",
     "too_large": "answered with more than the connector accepts",
 }
@@ -183,12 +184,13 @@ def _provider(asked: Asked, received: Received, now_ms: int) -> JsonObject:
     return {
         "status": received.status,
         "code": _clean_code(asked, code),
-        "message": _clean(asked, message) if isinstance(message, str) and message.strip() else None,
+        "message": clean_text(asked, message) if isinstance(message, str) and message.strip() else None,
         "retry_after_ms": _retry_after_ms(received.headers.get("retry-after"), now_ms),
     }
 
 
-def _clean(asked: Asked, text: str) -> str:
+def clean_text(asked: Asked, text: str) -> str:
+    """Return a provider's text without credentials and addresses, on one line, bounded."""
     for hidden in asked.hidden:
         text = text.replace(hidden, "[redacted]")
     text = redact_text(text, secrets=(asked.endpoint.key,))
@@ -199,7 +201,7 @@ def _clean(asked: Asked, text: str) -> str:
 
 
 def _clean_code(asked: Asked, code: object) -> str | None:
-    if not isinstance(code, str) or not _CODE.fullmatch(code) or _clean(asked, code) != code:
+    if not isinstance(code, str) or not _CODE.fullmatch(code) or clean_text(asked, code) != code:
         return None
     return code
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,9 +18,10 @@ from tenacity import (
 
 from aip_hermes.contract.handler import JsonObject
 from aip_hermes.hermes.answer import Asked, failure_of, output_of
-from aip_hermes.hermes.client import HermesClient
+from aip_hermes.hermes.client import HermesClient, Incoming
 from aip_hermes.hermes.exchange import ExchangeFailed, Received, RequestSpec
 from aip_hermes.hermes.failures import DeadlineExceeded, HermesFailed
+from aip_hermes.hermes.stream_failures import is_event_stream, not_a_stream
 from aip_hermes.hermes.wording import step_after
 from aip_hermes.ports import Clock
 
@@ -46,17 +48,39 @@ class Attempts:
 
         Raises: HermesFailed.
         """
+        with self._judging(request, asked, deadline_ms) as in_time:
+            received = await self._client.send(in_time)
+        output = output_of(asked, received, now_ms=self._clock.now_ms())
+        return output if shape is None else shape(output, received)
+
+    @asynccontextmanager
+    async def streaming(
+        self, request: RequestSpec, asked: Asked, *, deadline_ms: int | None, idle_s: float
+    ) -> AsyncIterator[Incoming]:
+        """Send one request and yield its stream of events, within its own time and the deadline.
+
+        Raises: HermesFailed for an answer that is no such stream, without reading it, and for one that breaks off.
+        """
+        with self._judging(request, asked, deadline_ms) as in_time:
+            async with self._client.stream(in_time, idle_s=idle_s) as incoming:
+                if not 200 <= incoming.status < 300:
+                    output_of(asked, await incoming.whole(), now_ms=self._clock.now_ms())
+                if not is_event_stream(incoming.status, incoming.headers):
+                    raise not_a_stream(asked, incoming.status, incoming.headers)
+                yield incoming
+
+    @contextmanager
+    def _judging(self, request: RequestSpec, asked: Asked, deadline_ms: int | None) -> Iterator[RequestSpec]:
+        """Yield the request with the time that the deadline leaves it; raise the failure of an exchange, judged."""
         left_s = float("inf") if deadline_ms is None else (deadline_ms - self._clock.now_ms()) / 1000
         if left_s <= 0:
             raise _too_late(asked, sent=False)
         try:
-            received = await self._client.send(replace(request, timeout_s=min(request.timeout_s, left_s)))
+            yield replace(request, timeout_s=min(request.timeout_s, left_s))
         except ExchangeFailed as exc:
             if exc.reason == "timeout" and left_s < request.timeout_s:
                 raise _too_late(asked, sent=exc.sent) from exc
             raise failure_of(asked, exc) from exc
-        output = output_of(asked, received, now_ms=self._clock.now_ms())
-        return output if shape is None else shape(output, received)
 
     async def repeated(
         self, request: RequestSpec, asked: Asked, *, deadline_ms: int | None, shape: Shape | None = None

@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import httpx
 
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, FailureReason, Received, RequestSpec
 
-__all__ = ["CONNECT_TIMEOUT_S", "MAX_JSON_BYTES", "HermesClient", "Transport"]
+__all__ = ["CONNECT_TIMEOUT_S", "MAX_JSON_BYTES", "HermesClient", "Incoming", "Transport"]
 
 Transport = httpx.AsyncBaseTransport
 """What may stand in for the network."""
@@ -71,42 +73,102 @@ class HermesClient:
 
         Raises: ExchangeFailed.
         """
-        http = self._mutations if request.mutation else self._reads
         progress = _Progress()
-        try:
-            message = http.build_request(
-                request.method,
-                self._origin.copy_with(raw_path=request.target.encode("ascii")),
-                headers=[(name.encode("ascii"), value) for name, value in request.headers],
-                content=request.body,
-                extensions={"trace": progress.note},
-            )
+        with progress.judging():
+            message = self._message(request, progress)
             async with asyncio.timeout(request.timeout_s):
-                answer = await http.send(message, stream=True)
+                answer = await self._pool(request).send(message, stream=True)
                 progress.status = answer.status_code
                 try:
-                    return Received(
-                        status=answer.status_code, headers=dict(answer.headers), body=await self._body(answer)
-                    )
+                    return await _whole(answer, self._max_json_bytes)
                 finally:
                     await answer.aclose()
-        except TimeoutError as exc:
-            raise progress.failed("timeout") from exc
-        except httpx.HTTPError as exc:
-            raise progress.failed(_reason(exc)) from exc
-        except httpx.InvalidURL as exc:
-            raise ExchangeFailed("unreachable", sent=False) from exc
 
-    async def _body(self, answer: httpx.Response) -> bytes:
-        declared = answer.headers.get("content-length", "")
-        if declared.isascii() and declared.isdigit() and int(declared[:20]) > self._max_json_bytes:
+    @asynccontextmanager
+    async def stream(self, request: RequestSpec, *, idle_s: float) -> AsyncIterator[Incoming]:
+        """Send one request; yield its answer, to be read piece by piece. Leaving closes the connection.
+
+        request.timeout_s: for all waiting together, from now on; what the reader does meanwhile counts. idle_s: without
+        a single byte.
+        Raises: ExchangeFailed, also from the reading.
+        """
+        progress = _Progress()
+        ends_at = asyncio.get_running_loop().time() + request.timeout_s
+        with progress.judging(ends_at):
+            message = self._message(request, progress)
+            async with _patience(ends_at, idle_s):
+                answer = await self._pool(request).send(message, stream=True)
+        progress.status = answer.status_code
+        try:
+            yield Incoming(answer, progress, ends_at=ends_at, idle_s=idle_s, max_json_bytes=self._max_json_bytes)
+        finally:
+            await answer.aclose()
+
+    def _pool(self, request: RequestSpec) -> httpx.AsyncClient:
+        return self._mutations if request.mutation else self._reads
+
+    def _message(self, request: RequestSpec, progress: _Progress) -> httpx.Request:
+        return self._pool(request).build_request(
+            request.method,
+            self._origin.copy_with(raw_path=request.target.encode("ascii")),
+            headers=[(name.encode("ascii"), value) for name, value in request.headers],
+            content=request.body,
+            extensions={"trace": progress.note},
+        )
+
+
+class Incoming:
+    """An answer whose body has not been read. status, headers: as in Received."""
+
+    def __init__(
+        self, answer: httpx.Response, progress: _Progress, *, ends_at: float, idle_s: float, max_json_bytes: int
+    ) -> None:
+        self._answer = answer
+        self._progress = progress
+        self._ends_at = ends_at
+        self._idle_s = idle_s
+        self._max_json_bytes = max_json_bytes
+        self.status = answer.status_code
+        self.headers: Mapping[str, str] = dict(answer.headers)
+
+    async def whole(self) -> Received:
+        """Read all of it, as `send` does.
+
+        Raises: ExchangeFailed.
+        """
+        with self._progress.judging(self._ends_at):
+            async with _patience(self._ends_at, self._idle_s):
+                return await _whole(self._answer, self._max_json_bytes)
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes as they come, undecoded.
+
+        Raises: ExchangeFailed.
+        """
+        async with aclosing(cast("AsyncGenerator[bytes, None]", self._answer.aiter_raw())) as raw:
+            while True:
+                with self._progress.judging(self._ends_at):
+                    async with _patience(self._ends_at, self._idle_s):
+                        part = await anext(raw, None)
+                if part is None:
+                    return
+                yield part
+
+
+def _patience(ends_at: float, idle_s: float) -> asyncio.Timeout:
+    return asyncio.timeout_at(min(ends_at, asyncio.get_running_loop().time() + idle_s))
+
+
+async def _whole(answer: httpx.Response, max_bytes: int) -> Received:
+    declared = answer.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > max_bytes:
+        raise ExchangeFailed("too_large", sent=True, status=answer.status_code)
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > max_bytes:
             raise ExchangeFailed("too_large", sent=True, status=answer.status_code)
-        body = bytearray()
-        async for part in answer.aiter_bytes():
-            body += part
-            if len(body) > self._max_json_bytes:
-                raise ExchangeFailed("too_large", sent=True, status=answer.status_code)
-        return bytes(body)
+    return Received(status=answer.status_code, headers=dict(answer.headers), body=bytes(body))
 
 
 class _Progress:
@@ -124,6 +186,19 @@ class _Progress:
         self._watched = True
         if event.endswith("send_request_headers.started") and not event.startswith(("proxy_", "socks")):
             self._began = True
+
+    @contextmanager
+    def judging(self, ends_at: float | None = None) -> Iterator[None]:
+        """Turn what the HTTP library raises into ExchangeFailed. ends_at: before it, waiting in vain was idleness."""
+        try:
+            yield
+        except TimeoutError as exc:
+            idle = ends_at is not None and asyncio.get_running_loop().time() < ends_at
+            raise self.failed("idle" if idle else "timeout") from exc
+        except httpx.HTTPError as exc:
+            raise self.failed(_reason(exc)) from exc
+        except httpx.InvalidURL as exc:
+            raise ExchangeFailed("unreachable", sent=False) from exc
 
     def failed(self, reason: FailureReason) -> ExchangeFailed:
         unconnected = reason in ("refused", "unreachable", "unresolved", "connect_timeout", "tls")

@@ -9,7 +9,7 @@ from typing import Literal
 __all__ = ["ExchangeFailed", "FailureReason", "Received", "RequestSpec"]
 
 FailureReason = Literal[
-    "refused", "unreachable", "unresolved", "connect_timeout", "tls", "proxy", "timeout", "broken", "too_large"
+    "refused", "unreachable", "unresolved", "connect_timeout", "tls", "proxy", "timeout", "idle", "broken", "too_large"
 ]  # fmt: skip
 
 

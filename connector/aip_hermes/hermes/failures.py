@@ -36,12 +36,17 @@ __all__ = [
     "InputRefused",
     "InvalidResponse",
     "MissingCredential",
+    "NotAStream",
     "OutcomeUnknown",
     "RemoteRejected",
     "RemoteTemporary",
     "SessionBusy",
     "SessionClosed",
     "SessionSuperseded",
+    "StreamFailed",
+    "StreamIncomplete",
+    "StreamPublication",
+    "StreamTruncated",
     "TargetChanged",
     "TenantMismatch",
     "TransportFailed",
@@ -150,6 +155,26 @@ class SessionClosed(HermesFailed, code="connector.hermes_agent.session_closed", 
 
 class TargetChanged(HermesFailed, code="connector.hermes_agent.target_changed", category="permanent"):
     """The row changed since approval was asked; a new approval is needed."""
+
+
+class NotAStream(HermesFailed, code="connector.hermes_agent.not_a_stream", category="connector"):
+    """A success that is no stream of events, where one was asked for."""
+
+
+class StreamFailed(HermesFailed, code="connector.hermes_agent.stream_failed", category="connector"):
+    """The stream ended with an event that says that the work failed. details: `event`, its name."""
+
+
+class StreamIncomplete(HermesFailed, code="connector.hermes_agent.stream_incomplete", category="connector"):
+    """The stream ended without an event that ends it: neither success nor failure."""
+
+
+class StreamTruncated(HermesFailed, code="connector.hermes_agent.stream_truncated", category="connector"):
+    """The stream had more events than the caller allows. details: `max_events`."""
+
+
+class StreamPublication(HermesFailed, code="connector.hermes_agent.stream_publication", category="connector"):
+    """A chunk could not be stored, so the stream was left."""
 
 
 class OutcomeUnknown(HermesFailed, code="connector.hermes_agent.outcome_unknown", category="connector"):

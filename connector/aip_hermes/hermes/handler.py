@@ -37,6 +37,9 @@ from aip_hermes.hermes.headers import headers_of_call
 from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn
 from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.session_rows import Rows, SessionRow
+from aip_hermes.hermes.stopping import stop
+from aip_hermes.hermes.stream import DEFAULT_EVENTS, StreamCollector
+from aip_hermes.hermes.stream_reading import read_stream
 from aip_hermes.hermes.wanted import wanted_facts
 from aip_hermes.hermes.wording import Subject
 from aip_hermes.ports import Clock, Faults
@@ -147,17 +150,33 @@ class HermesHandler:
             confirm=self._operation.confirm,
             hidden=() if context.mapped.session_key is None else (context.mapped.session_key,),
         )
-        exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
+        request = self._request_now(call, context.mapped)
         await self._faults.reach("hermes.send.before")
-        output = await exchange(
-            self._request_now(call, context.mapped),
-            asked,
-            deadline_ms=call.deadline_ms,
-            shape=self._shape(),
-        )
+        if self._operation.stream != "none":
+            answer = await self._stream(call, request, asked, publish)
+        else:
+            exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
+            output = await exchange(request, asked, deadline_ms=call.deadline_ms, shape=self._shape())
+            answer = Answer(output=output, text=_text_of(output))
         await self._faults.reach("hermes.send.after")
-        ours = await self._evidence_of_answer(call, context, output)
-        return Answer(output=output | {"_aip": ours} if ours else output, text=_text_of(output))
+        ours = await self._evidence_of_answer(call, context, answer)
+        return replace(answer, output=answer.output | {"_aip": ours}) if ours else answer
+
+    async def _stream(self, call: Call, request: RequestSpec, asked: Asked, publish: Publish) -> Answer:
+        collector = StreamCollector(
+            self._operation.stream,
+            operation=self._operation.name,
+            max_events=int(call.input.get("max_events", DEFAULT_EVENTS)),
+        )
+        return await read_stream(
+            self._attempts,
+            request,
+            asked,
+            collector,
+            publish,
+            deadline_ms=call.deadline_ms,
+            idle_s=self._operation.idle_timeout_s,
+        )
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         context = self._context(call, prepared)
@@ -172,15 +191,19 @@ class HermesHandler:
             found["incomplete"] = f"the read-back took longer than {self._confirm_s:g} s"
         if isinstance(outcome, Answer):
             ours = dict(outcome.output.get("_aip", {})) | found
-            return Answer(output=outcome.output | {"_aip": ours}, text=outcome.text)
+            return replace(outcome, output=outcome.output | {"_aip": ours})
         outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
         return outcome
 
     async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
-        return {
-            "stopped": False,
-            "note": "this endpoint can't stop what was sent; closing our connection does not end it there",
-        }
+        mapped = self._context(call, prepared).mapped
+        return await stop(
+            self._attempts,
+            operation=self._operation,
+            endpoint=self._endpoint,
+            subject=self._subject(call, mapped),
+            target=mapped.request.target,
+        )
 
     def _worth_confirming(self, context: _Context, outcome: Answer | ActionFailed) -> bool:
         rule = self._operation.confirm
@@ -204,7 +227,7 @@ class HermesHandler:
             before=context.before,
             after=after,
             same_session=effective == requested,
-            text=None if isinstance(outcome, ActionFailed) else _text_of(outcome.output) or "",
+            text=None if isinstance(outcome, ActionFailed) else outcome.text or "",
         )
         if gap is not None:
             turn["messages_after_read"] = gap
@@ -232,9 +255,9 @@ class HermesHandler:
             refused=isinstance(outcome, ActionFailed) and (outcome.details["remote_status"] or 0) >= 400,
         )
 
-    async def _evidence_of_answer(self, call: Call, context: _Context, output: JsonObject) -> JsonObject:
+    async def _evidence_of_answer(self, call: Call, context: _Context, answer: Answer) -> JsonObject:
         """Return `_aip` as far as the answer gives it, and the proof of a moved id where nothing is confirmed later."""
-        mapped = context.mapped
+        mapped, output = context.mapped, answer.output
         ours: JsonObject = {}
         if self._operation.session != "none":
             ours["session"] = await self._session(call, mapped, output)
@@ -243,9 +266,7 @@ class HermesHandler:
             if patch is not None:
                 ours["patch"] = patch
         if self._operation.turn:
-            turn = evidence.turn_evidence(
-                before=context.before, after=None, same_session=True, text=_text_of(output) or ""
-            )
+            turn = evidence.turn_evidence(before=context.before, after=None, same_session=True, text=answer.text or "")
             ours["turn"] = turn | self._previous(call)
         if self._operation.turn or mapped.session_key is not None:
             ours["session_key"] = "absent" if mapped.session_key is None else "sent"

@@ -29,9 +29,9 @@ class HeaderRefused(ValueError):
     """A value that no header can carry; the text names the header, never the value."""
 
 
-def base_headers(endpoint: Endpoint, *, auth: bool, body: bool) -> Headers:
+def base_headers(endpoint: Endpoint, *, auth: bool, body: bool, stream: bool = False) -> Headers:
     """Return what every request carries: the credential, unless the route takes none, and the media types."""
-    headers = [("Accept", b"application/json")]
+    headers = [("Accept", b"text/event-stream" if stream else b"application/json")]
     if auth and endpoint.key is not None:
         headers.append(("Authorization", b"Bearer " + endpoint.key.reveal().encode("utf-8")))
     if body:
@@ -46,7 +46,7 @@ def headers_of_call(
 
     Raises: HeaderRefused.
     """
-    base = base_headers(endpoint, auth=operation.auth, body=operation.body != "none")
+    base = base_headers(endpoint, auth=operation.auth, body=operation.body != "none", stream=operation.stream != "none")
     if not operation.auth:
         return base
     return base + tuple((name, _value(name, text)) for name, text in _context(operation, call, session_key))
