@@ -55,6 +55,14 @@ def test_each_operation_becomes_its_request(name: str, method: str, target: str,
     assert request.mutation is (method != "GET")
 
 
+@pytest.mark.requirement("hermes:request:mapping")
+@pytest.mark.parametrize("name", ["session_get", "session_chat"])
+def test_a_turn_may_take_as_long_as_its_endpoint_allows_and_others_what_their_row_says(name: str) -> None:
+    row = _OPERATIONS[name]
+    mapped = map_call(operation=row, endpoint=endpoint_of(turn_timeout_s=7.0), call=call_of(name))
+    assert mapped.request.timeout_s == (7.0 if row.turn else row.http_timeout_s)
+
+
 @pytest.mark.requirement("hermes:request:body")
 @pytest.mark.parametrize(
     ("name", "values", "body"),
