@@ -26,7 +26,7 @@ from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
 from aip_hermes.runtime.settlement import Ending, LostClaim, settle
-from aip_hermes.runtime.storable import storable
+from aip_hermes.runtime.storable import side, storable
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Finished, Overrun, within
@@ -262,7 +262,7 @@ class Executor:
             log.exception("action.confirm_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             return outcome
         # Evidence may be added; an outcome may not change sides, nor become more or less certain.
-        return confirmed if _side(confirmed) == _side(outcome) else outcome
+        return confirmed if side(confirmed) == side(outcome) else outcome
 
     async def _settle(self, submission: Submission, outcome: Ended, held: Held | None) -> Mapping[str, Any]:
         delay_s, again = 0.1, False
@@ -329,13 +329,9 @@ class Executor:
         return (left_ms + self._limits.overrun_ms) / 1000
 
 
-def _side(outcome: Outcome) -> tuple[object, ...]:
-    if isinstance(outcome, Answer):
-        return (Answer,)
-    return type(outcome), outcome.uncertain, outcome.retryable
-
-
-def _storable(submission: Submission, outcome: Outcome) -> Outcome:
+def _storable(submission: Submission, outcome: Ended) -> Ended:
+    if isinstance(outcome, Cancelled):
+        return outcome
     return storable(outcome, capability_id=submission.action.capability_id, read_only=submission.read_only)
 
 

@@ -14,7 +14,7 @@ from aip_hermes.contract.handler import Answer
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.failures import OutputInvalid
 
-__all__ = ["LEVELS_AROUND", "storable", "unstorable"]
+__all__ = ["LEVELS_AROUND", "side", "storable", "unstorable"]
 
 LEVELS_AROUND: Final = 16
 """Nesting that an answer may stand in: envelope, body, result, message part, list of results."""
@@ -39,6 +39,13 @@ def storable(outcome: T, *, capability_id: str, read_only: bool) -> T | OutputIn
         if (violation := unstorable(outcome.output)) is not None:
             outcome.output = {"output_omitted": violation}
     return outcome
+
+
+def side(outcome: Answer | ActionFailed) -> tuple[object, ...]:
+    """Return what reading back may not change: success or which failure, and how certain that is."""
+    if isinstance(outcome, Answer):
+        return (Answer,)
+    return type(outcome), outcome.uncertain, outcome.retryable
 
 
 def unstorable(value: Any) -> str | None:
