@@ -55,6 +55,19 @@ PROMISES = (
         sentence="An action runs to its end although the client that submitted it has gone.",
     ),
     Promise(
+        id="server:connection:patience",
+        source="second look at issue 2: slow clients",
+        sentence=(
+            "A client has a minute to send a request, and to read on in a stalled answer; an operation may take longer."
+        ),
+        diverges="the reference has no server-side request timeout",
+    ),
+    Promise(
+        id="server:connection:half-closed",
+        source="RFC 9112 section 9.6",
+        sentence="A client that closed its sending half behind a whole request hears the answer.",
+    ),
+    Promise(
         id="server:auth:bearer-rules",
         source="HTTP surface §3.2",
         sentence=(

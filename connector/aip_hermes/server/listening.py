@@ -15,6 +15,8 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from aip_hermes.server.patience import PatientProtocol
+
 __all__ = ["CannotServe", "listen", "serve_asgi", "signals", "stop_signals"]
 
 DRAIN_S: Final = 2
@@ -96,13 +98,13 @@ def signals(actions: dict[signal.Signals, Callable[[], None]]) -> Iterator[None]
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn without its own lifespan, logging and signal handling."""
+    """Uvicorn without its own lifespan, logging and signal handling, and with an end to its waiting."""
 
     def __init__(self, application: ASGIApp, *, ready: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
-                http="h11",
+                http=PatientProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
