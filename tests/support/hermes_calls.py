@@ -31,6 +31,7 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
     "session_messages": {"session_id": "s1"},
     "session_fork": {"session_id": "s1", "body": {"id": "f1", "title": "Fork one"}},
     "session_chat": {"session_id": "s1", "message": "What is verified?"},
+    "session_chat_stream": {"session_id": "s1", "message": "What is verified?"},
 }
 """A good input for each published operation; it addresses the row `s1`."""
 

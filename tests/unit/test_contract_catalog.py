@@ -17,6 +17,9 @@ from tests.support.contract_offers import endpoint_offers
 
 A, B = TenantId("tenant-a"), TenantId("tenant-b")
 COUNT = len(load_operations())
+SESSIONS = sum(name.startswith("session") for name in load_operations())
+TURNS = {name for name, row in load_operations().items() if "send_message" in row.effects}
+DELETES = {name for name, row in load_operations().items() if row.destructive}
 
 
 def offers() -> list[Offer]:
@@ -68,8 +71,8 @@ def test_a_find_is_exact(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        ("cap:hermes_agent:primary:session", 8),
-        ("CAP:Hermes_Agent:Primary:SESSION", 8),
+        ("cap:hermes_agent:primary:session", SESSIONS),
+        ("CAP:Hermes_Agent:Primary:SESSION", SESSIONS),
         ("hermes agent session deletion (primary)", 1),
         ("support desk", COUNT),
         ("/api/sessions/{session_id}/fork", 2),
@@ -233,7 +236,7 @@ def test_a_thousand_endpoints_share_what_is_equal() -> None:
     many = [offer for number in range(1_000) for offer in endpoint_offers(f"e{number:04}")]
     tracemalloc.start()
     catalog = Catalog(many)
-    page = catalog.page(tenant_id=None, text="session_chat", limit=200)
+    page = catalog.page(tenant_id=None, text=":session_get ", limit=200)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -289,8 +292,8 @@ def test_a_tenant_sees_its_capabilities_without_origins(catalog: Catalog) -> Non
         ({"capability_ids": ["cap:hermes_agent:zeta:models"]}, {"models"}),
         ({"requires_approval": True}, {"session_delete"}),
         ({"risk": ["high"]}, {"session_delete"}),
-        ({"side_effects": ["send_message", "delete"]}, {"session_delete", "session_chat"}),
-        ({"supports_streaming": True}, set()),
+        ({"side_effects": ["send_message", "delete"]}, TURNS | DELETES),
+        ({"supports_streaming": True}, {name for name, row in load_operations().items() if row.streaming}),
         ({"supports_transactions": True}, set()),
         (
             {"profiles": ["aip.connector.hermes_agent.v1"], "requires_approval": False},

@@ -21,6 +21,8 @@ from aip_hermes.contract.rows import CapabilityFile, parse_capability_file
 from aip_hermes.hermes.client import MAX_JSON_BYTES
 from aip_hermes.hermes.connector import CONNECTOR_ID
 from aip_hermes.hermes.request import MAX_BODY_BYTES, MAX_URL_BYTES
+from aip_hermes.hermes.stream import DEFAULT_EVENTS
+from aip_hermes.hermes.stream_reading import MAX_FRAME_BYTES, MAX_STREAM_BYTES
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.wire import contract_folder
 from tests.support.contract_offers import endpoint_offers
@@ -70,7 +72,16 @@ TABLE: dict[str, tuple[object, ...]] = {
         "POST /api/sessions/{session_id}/chat", "session chat", "agent", "medium", [R, W, M, N], "confidential", True,
         True, "optional", False,
     ),
+    "session_chat_stream": (
+        "POST /api/sessions/{session_id}/chat/stream", "streaming session chat", "agent", "medium", [R, W, M, N],
+        "confidential", True, True, "optional", False,
+    ),
 }  # fmt: skip
+
+# name: modes beside sync, completion, cancel, latency; rows that are not here: none, sync, no, 5 s
+EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
+    "session_chat_stream": ({"streaming"}, "streaming", True, 30_000),
+}
 
 
 @pytest.mark.requirement("contract:rows:reference-values")
@@ -101,7 +112,8 @@ def test_a_row_has_the_values_of_the_table(row: Operation) -> None:
 @pytest.mark.requirement("contract:rows:reference-values")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_contract_has_the_common_values(row: Operation) -> None:
-    timeout_ms = 900_000 if row.name == "session_chat" else 60_000
+    timeout_ms = 900_000 if row.turn else 60_000
+    modes, completion, cancel, latency_ms = EXECUTION.get(row.name, (set(), "sync", False, 5_000))
     published = contract(row, row.timeout_ms).wire()
     gated = row.name == "session_delete"
 
@@ -113,15 +125,15 @@ def test_a_contract_has_the_common_values(row: Operation) -> None:
     }
     assert published["execution"] == {
         "supports_sync": True,
-        "supports_async": False,
-        "supports_streaming": False,
-        "supports_cancel": False,
+        "supports_async": "async" in modes,
+        "supports_streaming": "streaming" in modes,
+        "supports_cancel": cancel,
         "supports_retry": row.risk == "low",
-        "expected_completion": "sync",
+        "expected_completion": completion,
         "retry_safety": "safe" if row.risk == "low" else "unsafe",
     }
     assert published["sla"] == {
-        "expected_latency_ms": 5_000,
+        "expected_latency_ms": latency_ms,
         "timeout_ms": timeout_ms,
         "async_expected": False,
         "max_queue_delay_ms": 10_000,
@@ -157,7 +169,7 @@ def test_a_turn_publishes_the_timeout_of_its_endpoint() -> None:
         for offer in endpoint_offers(turn_timeout_s=120)
     }
     assert {name: sla.timeout_ms for name, sla in timeouts.items() if sla} == {
-        name: 120_000 if name == "session_chat" else 60_000 for name in TABLE
+        name: 120_000 if load_operations()[name].turn else 60_000 for name in TABLE
     }
 
 
@@ -182,6 +194,10 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
     if row.pii or row.sensitivity in {"restricted", "regulated"}:
         assert row.redact
     assert row.turn is (row.serial == "turn")
+    assert (row.stream != "none") is row.streaming is (row.completion == "streaming") is row.cancel
+    assert row.stop == "none" or row.cancel
+    assert (row.output == "stream_answer.json") is (row.stream != "none")
+    assert row.stream == "none" or "max_events" in operation_schema(row.input)["properties"]
     assert (row.body == "none") is (row.method in {"GET", "DELETE"})
     assert ("{session_id}" in row.path) is ("session_id" in operation_schema(row.input).get("required", []))
     assert set(row.query) <= set(operation_schema(row.input)["properties"])
@@ -194,6 +210,10 @@ def test_the_published_bounds_are_those_that_are_kept() -> None:
     assert facts.id == CONNECTOR_ID
     assert facts.max_json_response_bytes == MAX_JSON_BYTES
     assert (facts.max_request_body_bytes, facts.max_request_url_bytes) == (MAX_BODY_BYTES, MAX_URL_BYTES)
+    assert (facts.max_stream_response_bytes, facts.max_sse_frame_bytes) == (MAX_STREAM_BYTES, MAX_FRAME_BYTES)
+    assert facts.default_sse_event_limit == DEFAULT_EVENTS
+    streamed = operation_schema("session_chat.json")["properties"]["max_events"]
+    assert (streamed["minimum"], streamed["maximum"]) == (1, facts.maximum_sse_event_limit)
     assert load_capability_file().common.max_queue_delay_ms == RuntimeLimits().queue_delay_ms
     assert all(str(offer.capability_id).startswith(facts.id_prefix) for offer in endpoint_offers())
 

@@ -69,6 +69,7 @@ async def test_turns_forks_and_deletes_of_a_session_share_one_key() -> None:
         "session_delete": "exclusive",
         "session_fork": "exclusive",
         "session_chat": "turn",
+        "session_chat_stream": "turn",
     }
     assert {key.key for key in held.values()} == {"hermes_agent:primary:s1"}
     assert all(key.subject == {"endpoint_id": "primary", "session_id": "s1"} for key in held.values())

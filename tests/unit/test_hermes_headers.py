@@ -93,6 +93,12 @@ def test_a_route_without_authentication_learns_nothing_about_the_caller() -> Non
     assert _headers(call_of("health")) == {"Accept": b"application/json"}
 
 
+@pytest.mark.requirement("hermes:headers:health-is-anonymous")
+def test_a_stream_is_asked_for_as_events() -> None:
+    assert _headers(call_of("session_chat_stream"))["Accept"] == b"text/event-stream"
+    assert _headers(call_of("session_chat"))["Accept"] == b"application/json"
+
+
 @pytest.mark.requirement("hermes:headers:limits")
 @pytest.mark.parametrize(
     "members",

@@ -46,6 +46,7 @@ def _body(name: str, values: Mapping[str, Any]) -> Any:
         ("session_messages", "GET", "/api/sessions/s1/messages", None),
         ("session_fork", "POST", "/api/sessions/s1/fork", {"id": "f1", "title": "Fork one"}),
         ("session_chat", "POST", "/api/sessions/s1/chat", {"message": "What is verified?"}),
+        ("session_chat_stream", "POST", "/api/sessions/s1/chat/stream", {"message": "What is verified?"}),
     ],
 )
 def test_each_operation_becomes_its_request(name: str, method: str, target: str, body: object) -> None:

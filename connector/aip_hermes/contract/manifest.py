@@ -101,7 +101,11 @@ def _connector(seen: Sequence[Published], facts: ConnectorFacts) -> dict[str, An
             "session_key_header": facts.session_key_header,
         },
         "limits": {
+            "default_sse_event_limit": facts.default_sse_event_limit,
+            "maximum_sse_event_limit": facts.maximum_sse_event_limit,
             "max_json_response_bytes": facts.max_json_response_bytes,
+            "max_stream_response_bytes": facts.max_stream_response_bytes,
+            "max_sse_frame_bytes": facts.max_sse_frame_bytes,
             "max_request_body_bytes": facts.max_request_body_bytes,
             "max_request_url_bytes": facts.max_request_url_bytes,
         },

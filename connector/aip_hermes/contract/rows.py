@@ -31,6 +31,7 @@ __all__ = [
 _MAX_FAULTS = 16
 _Milliseconds = Annotated[int, Field(strict=True, gt=0)]
 _Bytes = Annotated[int, Field(strict=True, gt=0)]
+_Count = Annotated[int, Field(strict=True, gt=0)]
 
 
 class ContractFileError(ValueError):
@@ -55,6 +56,10 @@ class ConnectorFacts(_Values):
     principal: str
     session_key_header: str
     max_json_response_bytes: _Bytes
+    max_stream_response_bytes: _Bytes
+    max_sse_frame_bytes: _Bytes
+    default_sse_event_limit: _Count
+    maximum_sse_event_limit: _Count
     max_request_body_bytes: _Bytes
     max_request_url_bytes: _Bytes
 
