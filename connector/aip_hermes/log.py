@@ -4,7 +4,8 @@
 writes to stdout, which belongs to data). On a terminal events are readable lines, elsewhere one JSON object per line.
 
 Guards, in this order, for what a caller overlooked: fields are redacted by class, exceptions lose their message (the
-message of a validation error quotes its input) and keep type and place.
+message of a validation error quotes its input) and keep type and place. On a terminal what is not printable is spelled
+out: an identity is chosen by a caller, and must neither move the cursor nor write a line of its own.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def configure(*, stream: TextIO | None = None, console: bool | None = None, leve
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             place_of_exception,
             redact_fields,
+            *((spell_out,) if readable else ()),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
@@ -82,6 +84,15 @@ def redact_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -
     """Apply the field classes to every field, at any depth; time, level and name of the event come first."""
     ordered = [*(name for name in _FIRST if name in event), *(name for name in event if name not in _FIRST)]
     return {name: _redacted(name, event[name]) for name in ordered}
+
+
+def spell_out(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    r"""Write unprintable characters as `\x1b` or `\u202e`; JSON lines and nested values are escaped as it is."""
+    return {name: _printable(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _redacted(name: str, value: Any) -> Any:

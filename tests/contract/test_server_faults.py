@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,13 @@ def written() -> Iterator[io.StringIO]:
     log.configure(stream=stream, console=False)
     yield stream
     structlog.reset_defaults()
+
+
+def named(action_id: str) -> dict[str, Any]:
+    """Return an envelope whose action has this id."""
+    sent = action_message()
+    sent["body"]["action"]["id"] = action_id
+    return sent
 
 
 def events(stream: io.StringIO, name: str) -> list[dict[str, Any]]:
@@ -103,3 +111,23 @@ def test_fields_that_should_not_be_logged_are_not(written: io.StringIO) -> None:
     assert "PAYLOAD-4711" not in written.getvalue()
     assert event["nested"]["input_tokens"] == 3
     assert event["thing"] == "<object>"
+
+
+@pytest.mark.requirement("server:log:no-payload")
+async def test_what_stands_in_the_place_of_an_action_id_is_not_logged(site: Site, written: io.StringIO) -> None:
+    await site.post(named("PAYLOAD-4711"))
+    [event] = events(written, "server.request")
+    assert "action_id" not in event
+    assert "PAYLOAD-4711" not in written.getvalue()
+
+
+@pytest.mark.requirement("log:terminal:neutralised")
+async def test_an_identity_cannot_steer_the_operators_terminal(site: Site, written: io.StringIO) -> None:
+    log.configure(stream=written, console=True)
+    hostile = "act_\x1b[2J\x1b]0;title\x07\u202e\x9b31m\n2030-01-01 [error] forged"
+    await site.post(named(hostile))
+    structlog.get_logger().info("test.event", nested={hostile: [hostile]})
+    said = re.sub(r"\x1b\[[0-9;]*m", "", written.getvalue())  # the renderer's own colours
+    assert all(c.isprintable() or c == "\n" for c in said)
+    assert len(said.splitlines()) == 2
+    assert "act_\\x1b[2J" in said

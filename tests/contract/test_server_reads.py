@@ -215,8 +215,10 @@ async def test_the_manifest_shows_each_caller_its_part(site: Site, who: str | No
     assert "127.0.0.1" not in response.text
 
 
-async def test_the_manifest_refuses_a_bearer_that_is_no_good(site: Site) -> None:
-    response = await site.client.get("/aip/v1/manifest", headers={"authorization": "Bearer wrong"})
+@pytest.mark.requirement("server:manifest:public-part")
+@pytest.mark.parametrize("shown", ["Bearer wrong", "Bearer ", "Bearer", "bearer token-of-requester-0123456789"])
+async def test_the_manifest_refuses_a_bearer_that_is_no_good(site: Site, shown: str) -> None:
+    response = await site.client.get("/aip/v1/manifest", headers={"authorization": shown})
     refused(response, status=401, code="auth.native_http_unauthorized")
 
 

@@ -174,6 +174,11 @@ PROMISES = (
         ),
     ),
     Promise(
+        id="log:terminal:neutralised",
+        source="style anchors 2.10, second look at issue 2",
+        sentence="No control or direction character that a caller chose reaches an operator's terminal as itself.",
+    ),
+    Promise(
         id="settings:file:sentences",
         source="issue 2",
         sentence=(

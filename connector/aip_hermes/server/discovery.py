@@ -59,9 +59,10 @@ class Discovery:
     async def manifest(self, request: Request) -> Response:
         """Return the server alone without a bearer; with one, also what its tenant may call.
 
-        A bearer that is no good is refused, not ignored: whoever shows one wants to know.
+        A bearer that is no good is refused, not ignored, an empty one too: whoever shows one wants to know.
         """
-        shown = any(name == b"authorization" and value.startswith(b"Bearer ") for name, value in request.headers.raw)
+        schemes = [value.partition(b" ")[0].lower() for name, value in request.headers.raw if name == b"authorization"]
+        shown = b"bearer" in schemes
         tenant_id = self._gateway.authenticate(request).tenant_id if shown else None
         wanted = _manifest_filter(Query(request.scope["query_string"]))
         return json_response(self._gateway.manifest(tenant_id, wanted).wire())

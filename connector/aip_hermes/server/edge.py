@@ -7,8 +7,8 @@ header or a body. A fault of ours is answered without detail; the log has type a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 from urllib.parse import quote
 
 import structlog
@@ -97,8 +97,14 @@ class Edge:
             status=status,
             duration_ms=round(seconds * 1000, 1),
             **({} if code is None else {"code": code}),
-            **noted(request),
+            **_identities(noted(request)),
         )
+
+
+def _identities(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out an action id that is none: a caller may write anything in its place, also what no log may hold."""
+    action_id = str(fields.get("action_id", ""))
+    return {name: value for name, value in fields.items() if name != "action_id" or action_id.startswith("act_")}
 
 
 def _stopping(request: Request) -> ServerStopping:
