@@ -17,6 +17,7 @@ check: $(STAMP) ## What CI checks besides the tests.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m aip_hermes.contract.reference --check
 
 lock: ## Renew requirements.lock (hashes, no addresses) from the ranges in pyproject.toml.
 	$(PYTHON) -m venv $(VENV)-lock

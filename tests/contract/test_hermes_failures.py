@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,12 +10,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from aip_hermes.contract import load_operations
+from aip_hermes.contract.handler import Answer
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.attempts import READ_SENDS
-from tests.support.hermes_calls import FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
-from tests.support.hermes_stub import KEY, Arrived, Reply, StubEndpoint, reply_error, row_of
+from tests.support.hermes_calls import INPUTS, FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
+from tests.support.hermes_stub import KEY, Arrived, Reply, StubEndpoint, reply_error, reply_json, row_of
 
+_PLACE = re.compile(r"\{([a-z_]+)\}")
 _CODE = "connector.hermes_agent."
 _AGAIN = "send the same action again"
 """Advice that is only right where the failure does not bind the Action ID: else the stored failure answers."""
@@ -113,8 +116,7 @@ _OPERATIONS = load_operations()
 
 
 def _fails(stub: StubEndpoint, operation: Operation, reply: Reply) -> None:
-    ending = operation.path.rsplit("}", 1)[-1] or "s1"
-    stub.on(operation.method, ending, reply)
+    stub.on(operation.method, _PLACE.sub(lambda place: INPUTS[operation.name][place[1]], operation.path), reply)
 
 
 def _quick(operation: Operation) -> Mapping[str, Operation]:
@@ -175,7 +177,9 @@ async def test_a_failure_is_sent_once_and_called_what_it_proves(operation: Opera
 
 def _names_the_cause(operation: Operation, case: Case, outcome: ActionFailed, port: int) -> None:
     assert "primary" in outcome.message
-    assert "{session_id}" not in operation.path or "`s1`" in outcome.message
+    assert all(f"`{INPUTS[operation.name][name]}`" in outcome.message for name in _PLACE.findall(operation.path))
+    assert all(outcome.details[name] == INPUTS[operation.name][name] for name in _PLACE.findall(operation.path))
+    assert "session_id" not in INPUTS[operation.name] or "`s1`" in outcome.message
     assert ("endpoint key" in outcome.message) is (case.code == "authentication")
     assert str(port) not in outcome.message
     assert KEY not in outcome.message + repr(outcome.details)
@@ -232,7 +236,7 @@ async def test_a_fork_400_is_certain_only_before_its_first_step(code: str | None
 
 
 @pytest.mark.requirement("hermes:prepare:reads-are-certain", "hermes:send:reads-of-a-mutation-once")
-@pytest.mark.parametrize("name", ["session_patch", "session_fork", "session_chat", "session_delete"])
+@pytest.mark.parametrize("name", [name for name, row in _OPERATIONS.items() if row.prepare not in ("none", "named")])
 async def test_a_failed_read_before_sending_is_certain_and_sends_nothing(name: str) -> None:
     reads: list[tuple[Reply, str]] = [
         (reply_error(404, "session_not_found"), "remote_rejected"),
@@ -244,7 +248,10 @@ async def test_a_failed_read_before_sending_is_certain_and_sends_nothing(name: s
     ]
     for reply, code in reads:
         async with StubEndpoint([row_of("s1")]) as stub:
-            stub.on("GET", "/s1", reply)
+            target = _OPERATIONS[name].target
+            if code == "invalid_response" and target in ("run", "waiting_run", "response"):
+                continue  # any object is one
+            stub.on("GET", next(str(value) for key, value in INPUTS[name].items() if key.endswith("_id")), reply)
             async with connector_of(endpoint_of(stub.base_url)) as connector:
                 outcome = await attempt(handler_of(connector, name), call_of(name))
             assert isinstance(outcome, ActionFailed)
@@ -252,6 +259,59 @@ async def test_a_failed_read_before_sending_is_certain_and_sends_nothing(name: s
             assert stub.mutations == []
             assert len(stub.reads) == 1
             assert name in outcome.message
+
+
+@pytest.mark.requirement("hermes:prepare:named")
+@pytest.mark.parametrize("name", ["chat", "run_start"])
+async def test_a_named_session_that_is_not_there_yet_is_made_by_the_call(name: str) -> None:
+    async with StubEndpoint() as stub:
+        async with connector_of(endpoint_of(stub.base_url)) as connector:
+            outcome = await attempt(handler_of(connector, name), call_of(name))
+        assert isinstance(outcome, Answer)
+        assert [request.target for request in stub.reads][:1] == ["/api/sessions/s1"]
+        assert len(stub.mutations) == 1
+
+
+@pytest.mark.requirement("hermes:prepare:named")
+@pytest.mark.parametrize("name", ["chat", "run_start"])
+@pytest.mark.parametrize("reply", [reply_error(401, "invalid_api_key"), _text(500, "boom")])
+async def test_a_named_session_that_can_not_be_read_gets_no_turn(name: str, reply: Reply) -> None:
+    async with StubEndpoint([row_of("s1")]) as stub:
+        stub.on("GET", "/s1", reply)
+        async with connector_of(endpoint_of(stub.base_url)) as connector:
+            outcome = await attempt(handler_of(connector, name), call_of(name))
+        assert isinstance(outcome, ActionFailed)
+        assert not outcome.uncertain
+        assert (len(stub.reads), stub.mutations) == (1, [])
+
+
+@pytest.mark.requirement("hermes:answer:text-errors", "hermes:answer:certain-is-proven")
+@pytest.mark.parametrize(
+    ("name", "status", "text", "code", "uncertain"),
+    [
+        ("job_create", 400, "Blocked: prompt matches threat pattern", "remote_rejected", False),
+        ("job_create", 500, "Invalid schedule 'whenever'. Use:\n  - Duration", "remote_temporary", True),
+        ("job_update", 500, "Invalid schedule 'nope'.", "remote_temporary", True),
+        ("job_run", 404, "Job not found", "remote_rejected", False),
+        ("job_delete", 501, "Cron module not available", "remote_temporary", True),
+        ("job_get", 404, "Job not found", "remote_rejected", False),
+        ("responses", 404, "Previous response not found: resp_none", "remote_rejected", False),
+        ("jobs_list", 501, "Cron module not available", "remote_temporary", False),
+    ],
+)
+async def test_an_error_that_is_a_text_is_told_and_judged_by_its_status(
+    name: str, status: int, text: str, code: str, uncertain: bool
+) -> None:
+    async with StubEndpoint() as stub:
+        _fails(stub, _OPERATIONS[name], reply_json({"error": text}, status=status))
+        async with connector_of(endpoint_of(stub.base_url)) as connector:
+            outcome = await attempt(handler_of(connector, name), call_of(name))
+    assert isinstance(outcome, ActionFailed)
+    assert (outcome.code, outcome.uncertain) == (_CODE + code, uncertain)
+    assert outcome.details["provider"]["message"] == " ".join(text.split())
+    assert outcome.details["provider"]["code"] is None
+    if status == 404:
+        assert ("no such job" if name.startswith("job") else "does not have what") in outcome.message
 
 
 SECRETS: Mapping[str, Callable[[str], Reply]] = {

@@ -76,6 +76,38 @@ PROMISES = (
         diverges="The reference lets the provider refuse.",
     ),
     Promise(
+        id="contract:input:one-question",
+        source="connector contract §8.3–§8.5; design D12",
+        sentence="A completion has exactly one of prompt, query and messages; a response or run an input; an answer "
+        "to an approval one choice.",
+        diverges="The reference lets the provider refuse; a list of texts as a run's input then ends in an uncertain "
+        "500.",
+    ),
+    Promise(
+        id="contract:input:session-place",
+        source="field report F004; design D12",
+        sentence="A session is named where the operation reads it, by an id that it may make, or the input is refused; "
+        "history that the stored one would replace is refused with it.",
+        diverges="The reference accepts a session id everywhere.",
+    ),
+    Promise(
+        id="contract:input:jobs",
+        source="connector contract §8.6",
+        sentence="Inputs of jobs are closed and bounded, a job id is twelve hexadecimal digits and nothing after them.",
+        diverges="The reference requires name and schedule beside a body that alone is sent.",
+    ),
+    Promise(
+        id="contract:input:accepted-is-sendable",
+        source="design D12",
+        sentence="What a schema accepts becomes a request, unless two places that may repeat a member differ.",
+    ),
+    Promise(
+        id="contract:reference:generated",
+        source="issue 3",
+        sentence="docs/reference/capabilities.md is what the rows say: one table, and per operation input, output, "
+        "risk, replay, key, approval and errors.",
+    ),
+    Promise(
         id="contract:input:no-effect-no-entry",
         source="field report F004",
         sentence="A member that would be dropped silently, beside `body` or inside it, is refused.",

@@ -54,6 +54,17 @@ PROMISES = (
         sentence="An id that no path can carry, named by an endpoint, ends no attempt and is never asked for.",
     ),
     Promise(
+        id="hermes:answer:text-errors",
+        source="connector contract §8.6; hermes API page §2.1, §7",
+        sentence="An error that is a bare text (jobs) is kept like any other and judged by its status: a job's 500 for "
+        "a bad schedule proves nothing.",
+    ),
+    Promise(
+        id="hermes:answer:its-own-word",
+        source="design D20; hermes API page §6.2",
+        sentence="A 2xx that says of itself that the turn did not complete is passed on with a warning.",
+    ),
+    Promise(
         id="hermes:answer:passed-through",
         source="connector contract §6.10; field report F101",
         sentence="The provider's members reach the output unchanged.",
@@ -133,9 +144,16 @@ PROMISES = (
         diverges="The reference sends it with reads too.",
     ),
     Promise(
+        id="hermes:request:session-where-it-is-read",
+        source="field report F004; design D12",
+        sentence="A session id travels where its operation reads it: path, header (chat) or body (run_start); where "
+        "none is read it is refused.",
+        diverges="The reference sends it as a header everywhere, also to routes that ignore it.",
+    ),
+    Promise(
         id="hermes:headers:no-session-id",
         source="field reports F005, D02",
-        sentence="Session routes get no X-Hermes-Session-Id: the path alone names the session.",
+        sentence="Routes but chat completions get no X-Hermes-Session-Id: path or body alone names the session.",
         diverges="The reference repeats the id in a header that these routes ignore.",
     ),
     Promise(
@@ -197,17 +215,25 @@ PROMISES = (
     Promise(
         id="hermes:serial:one-key-per-session",
         source="design D13",
-        sentence="Turns, forks and deletes of one session share one serial key.",
+        sentence="Turns, forks and deletes of one session share one serial key, chat and run_start that name it too.",
     ),
     Promise(
         id="hermes:describe:target",
         source="design D25",
-        sentence="An approval of a delete is about start time, message count and state of the row, its title hashed.",
+        sentence="An approval is about what can be read of its target (row, response, run, job): times, counts and "
+        "states as they are, texts as hashes.",
     ),
     Promise(
         id="hermes:prepare:target-changed",
         source="design D25",
-        sentence="A target whose start time or message count changed since approval was asked is not deleted.",
+        sentence="A target of which a compared member changed since approval was asked gets nothing sent; what moves "
+        "by itself is not compared.",
+    ),
+    Promise(
+        id="hermes:prepare:named",
+        source="design D13, D14; connector contract §8.3, §8.5",
+        sentence="A chat or run that names a session reads its row first; a missing row is made by the call, an "
+        "unreadable one stops it.",
     ),
     Promise(
         id="hermes:prepare:superseded",

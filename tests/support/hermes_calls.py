@@ -23,6 +23,16 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
     "health_detailed": {},
     "models": {},
     "capabilities": {},
+    "skills": {},
+    "toolsets": {},
+    "chat": {"session_id": "s1", "prompt": "What is verified?"},
+    "responses": {"input": "What is verified?"},
+    "response_get": {"response_id": "resp_1"},
+    "response_delete": {"response_id": "resp_1"},
+    "run_start": {"session_id": "s1", "input": "Check the backups."},
+    "run_status": {"run_id": "run_1"},
+    "run_approval": {"run_id": "run_1", "choice": "deny"},
+    "run_stop": {"run_id": "run_1"},
     "sessions_list": {"limit": 5},
     "session_create": {"body": {"id": "new-1", "title": "New one"}},
     "session_get": {"session_id": "s1"},
@@ -32,8 +42,16 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
     "session_fork": {"session_id": "s1", "body": {"id": "f1", "title": "Fork one"}},
     "session_chat": {"session_id": "s1", "message": "What is verified?"},
     "session_chat_stream": {"session_id": "s1", "message": "What is verified?"},
+    "jobs_list": {"include_disabled": True},
+    "job_create": {"name": "Nightly", "schedule": "0 3 * * *", "prompt": "Summarise the day."},
+    "job_get": {"job_id": "0ddaaccff246"},
+    "job_update": {"job_id": "0ddaaccff246", "schedule": "0 4 * * *"},
+    "job_delete": {"job_id": "0ddaaccff246"},
+    "job_pause": {"job_id": "0ddaaccff246"},
+    "job_resume": {"job_id": "0ddaaccff246"},
+    "job_run": {"job_id": "0ddaaccff246"},
 }
-"""A good input for each published operation; it addresses the row `s1`."""
+"""A good input for each published operation; it addresses session `s1`, response `resp_1`, run `run_1` or the job."""
 
 
 class FakeClock:

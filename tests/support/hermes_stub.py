@@ -15,7 +15,19 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote
 
-__all__ = ["KEY", "Arrived", "Reply", "StubEndpoint", "reply_error", "reply_json", "row_of"]
+__all__ = [
+    "COMPLETION",
+    "JOB",
+    "KEY",
+    "RESPONSE",
+    "RUN",
+    "Arrived",
+    "Reply",
+    "StubEndpoint",
+    "reply_error",
+    "reply_json",
+    "row_of",
+]
 
 KEY = "stub-endpoint-key-0123456789"
 
@@ -87,8 +99,70 @@ def row_of(session_id: str, **members: Any) -> dict[str, Any]:
     }
 
 
+JOB: Mapping[str, Any] = {
+    "id": "0ddaaccff246",
+    "name": "Nightly",
+    "prompt": "Summarise the day.",
+    "skills": [],
+    "schedule": {"kind": "cron", "expr": "0 3 * * *", "display": "0 3 * * *"},
+    "schedule_display": "0 3 * * *",
+    "enabled": True,
+    "state": "scheduled",
+    "created_at": "2026-11-30T20:55:13.894258+00:00",
+    "next_run_at": "2026-12-01T03:00:00+00:00",
+    "deliver": "local",
+}
+RUN: Mapping[str, Any] = {
+    "object": "hermes.run",
+    "run_id": "run_1",
+    "status": "waiting_for_approval",
+    "created_at": 1796072111.5,
+    "updated_at": 1796072112.25,
+    "session_id": "s1",
+    "model": "hermes-agent",
+    "last_event": "approval.request",
+}
+RESPONSE: Mapping[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "created_at": 1796072095,
+    "model": "hermes-agent",
+    "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Echo"}]},
+    ],
+}
+COMPLETION: Mapping[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Echo"}, "finish_reason": "stop"}],
+}
+
+
+def _of_v1(request: Arrived) -> Reply:
+    """Answer the routes of completions, responses and runs."""
+    match request.method, request.segments[1:]:
+        case "POST", ["chat", "completions"]:
+            session_id = request.headers.get("x-hermes-session-id", "api-0123456789abcdef")
+            return reply_json(COMPLETION, headers={"x-hermes-session-id": session_id})
+        case "DELETE", ["responses", response_id]:
+            return reply_json({"id": response_id, "object": "response", "deleted": True})
+        case _, ["responses", *_]:
+            return reply_json(RESPONSE)
+        case "POST", ["runs"]:
+            return reply_json({"run_id": "run_1", "status": "started"}, status=202)
+        case "POST", ["runs", run_id, "approval"]:
+            choice = request.json["choice"]
+            answered = {"object": "hermes.run.approval_response", "run_id": run_id, "choice": choice, "resolved": 1}
+            return reply_json(answered)
+        case "POST", ["runs", run_id, "stop"]:
+            return reply_json({"run_id": run_id, "status": "stopping"})
+    return reply_json(RUN)
+
+
 class StubEndpoint:
-    """Answers the session routes from `rows`; `on(method, suffix, …)` puts a rule in front, newest first."""
+    """Answers the session routes from `rows`, the others with one job, run and response;
+    `on(method, suffix, …)` puts a rule in front, newest first."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]] = ()) -> None:
         self.rows: dict[str, dict[str, Any]] = {row["id"]: dict(row) for row in rows}
@@ -158,6 +232,12 @@ class StubEndpoint:
         match request.method, request.segments:
             case "GET", ["health"]:
                 return reply_json({"status": "ok", "platform": "hermes-agent", "version": "0.19.0"})
+            case "GET", ["api", "jobs"]:
+                return reply_json({"jobs": [JOB]})
+            case _, ["api", "jobs", *_]:
+                return reply_json({"ok": True} if request.method == "DELETE" else {"job": JOB})
+            case _, ["v1", ("chat" | "responses" | "runs"), *_]:
+                return _of_v1(request)
             case "GET", ["api", "sessions"]:
                 return reply_json({"object": "list", "data": list(self.rows.values()), "has_more": False})
             case "GET", [_, _]:

@@ -161,7 +161,7 @@ class _Handler:
         session = str(call.input.get("session_id", ""))
         return SerialKey(
             key=f"scripted:{session}",
-            use=self.operation.serial,
+            use="exclusive" if self.operation.serial == "exclusive" else "turn",
             subject={"session_id": session},
             hold_s=self.connector.hold_s,
         )

@@ -285,19 +285,22 @@ def test_a_tenant_sees_its_capabilities_without_origins(catalog: Catalog) -> Non
     assert shown.capability.wire()["bindings"][0]["base_url"] == "http://10.1.2.3:8642/"
 
 
+GATED = DELETES | {"run_approval", "run_stop", "job_create", "job_update", "job_pause", "job_resume", "job_run"}
+
+
 @pytest.mark.requirement("contract:manifest:filter")
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [
         ({"capability_ids": ["cap:hermes_agent:zeta:models"]}, {"models"}),
-        ({"requires_approval": True}, {"session_delete"}),
-        ({"risk": ["high"]}, {"session_delete"}),
+        ({"requires_approval": True}, GATED),
+        ({"risk": ["high"]}, {*DELETES, "job_run"}),
         ({"side_effects": ["send_message", "delete"]}, TURNS | DELETES),
         ({"supports_streaming": True}, {name for name, row in load_operations().items() if row.streaming}),
         ({"supports_transactions": True}, set()),
         (
             {"profiles": ["aip.connector.hermes_agent.v1"], "requires_approval": False},
-            {*load_operations()} - {"session_delete"},
+            {*load_operations()} - GATED,
         ),
         ({}, {*load_operations(), "health"}),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ ROWS = list(load_operations().values())
 TEXT = contract_folder().joinpath("capabilities.yaml").read_text(encoding="utf-8")
 
 # name: method and path, title, kind, risk, effects, sensitivity, pii, redact, key, approval
+PLACES = re.compile(r"\{([a-z_]+)\}")
 R, W, D, M, N = "read", "write", "delete", "send_message", "external_network"
 TABLE: dict[str, tuple[object, ...]] = {
     "health": ("GET /health", "health", "tool", "low", [R, N], "internal", False, False, "optional", False),
@@ -40,6 +42,38 @@ TABLE: dict[str, tuple[object, ...]] = {
     "models": ("GET /v1/models", "models", "tool", "low", [R, N], "internal", False, False, "optional", False),
     "capabilities": (
         "GET /v1/capabilities", "API capabilities", "tool", "low", [R, N], "internal", False, False, "optional", False,
+    ),
+    "skills": ("GET /v1/skills", "skills", "tool", "low", [R, N], "internal", False, False, "optional", False),
+    "toolsets": ("GET /v1/toolsets", "toolsets", "tool", "low", [R, N], "internal", False, False, "optional", False),
+    "chat": (
+        "POST /v1/chat/completions", "chat completion", "agent", "medium", [R, W, M, N], "confidential", True, True,
+        "optional", False,
+    ),
+    "responses": (
+        "POST /v1/responses", "response", "agent", "medium", [R, W, M, N], "confidential", True, True, "optional",
+        False,
+    ),
+    "response_get": (
+        "GET /v1/responses/{response_id}", "response retrieval", "agent", "low", [R, N], "internal", False, True,
+        "optional", False,
+    ),
+    "response_delete": (
+        "DELETE /v1/responses/{response_id}", "response deletion", "agent", "high", [R, D, N], "restricted", True,
+        True, "required", True,
+    ),
+    "run_start": (
+        "POST /v1/runs", "run start", "workflow", "medium", [R, W, N], "confidential", True, True, "required", False,
+    ),
+    "run_status": (
+        "GET /v1/runs/{run_id}", "run status", "workflow", "low", [R, N], "internal", False, True, "optional", False,
+    ),
+    "run_approval": (
+        "POST /v1/runs/{run_id}/approval", "run approval", "workflow", "medium", [R, W, N], "restricted", True, True,
+        "required", True,
+    ),
+    "run_stop": (
+        "POST /v1/runs/{run_id}/stop", "run stop", "workflow", "medium", [R, W, N], "restricted", True, True,
+        "required", True,
     ),
     "sessions_list": (
         "GET /api/sessions", "session listing", "tool", "low", [R, N], "confidential", True, True, "optional", False,
@@ -76,7 +110,37 @@ TABLE: dict[str, tuple[object, ...]] = {
         "POST /api/sessions/{session_id}/chat/stream", "streaming session chat", "agent", "medium", [R, W, M, N],
         "confidential", True, True, "optional", False,
     ),
+    "jobs_list": ("GET /api/jobs", "job listing", "tool", "low", [R, N], "internal", False, True, "optional", False),
+    "job_create": (
+        "POST /api/jobs", "job creation", "tool", "medium", [R, W, N], "confidential", True, True, "required", True,
+    ),
+    "job_get": (
+        "GET /api/jobs/{job_id}", "job retrieval", "tool", "low", [R, N], "internal", False, True, "optional", False,
+    ),
+    "job_update": (
+        "PATCH /api/jobs/{job_id}", "job update", "tool", "medium", [R, W, N], "confidential", True, True, "required",
+        True,
+    ),
+    "job_delete": (
+        "DELETE /api/jobs/{job_id}", "job deletion", "tool", "high", [R, D, N], "restricted", True, True, "required",
+        True,
+    ),
+    "job_pause": (
+        "POST /api/jobs/{job_id}/pause", "job pause", "tool", "medium", [R, W, N], "internal", True, True, "required",
+        True,
+    ),
+    "job_resume": (
+        "POST /api/jobs/{job_id}/resume", "job resume", "tool", "medium", [R, W, N], "internal", True, True,
+        "required", True,
+    ),
+    "job_run": (
+        "POST /api/jobs/{job_id}/run", "immediate job execution", "agent", "high", [R, W, N], "confidential", True,
+        True, "required", True,
+    ),
 }  # fmt: skip
+TURNS = {"chat", "responses", "session_chat", "session_chat_stream"}
+EXPERIMENTAL = {"skills", "toolsets", "response_get", "response_delete"}
+HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60}
 
 # name: modes beside sync, completion, cancel, latency; rows that are not here: none, sync, no, 5 s
 EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
@@ -104,18 +168,19 @@ def test_a_row_has_the_values_of_the_table(row: Operation) -> None:
         row.key,
         row.approval is not None,
     ) == TABLE[row.name]
-    assert row.stability == "stable"
+    assert row.stability == ("experimental" if row.name in EXPERIMENTAL else "stable")
     assert row.auth is (row.name != "health")
-    assert row.http_timeout_s == (900 if row.turn else 30)
+    assert row.http_timeout_s == HTTP_SECONDS.get(row.name, 30)
+    assert row.turn is (row.name in TURNS)
 
 
 @pytest.mark.requirement("contract:rows:reference-values")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_contract_has_the_common_values(row: Operation) -> None:
-    timeout_ms = 900_000 if row.turn else 60_000
+    timeout_ms = 900_000 if row.name in TURNS else 60_000
     modes, completion, cancel, latency_ms = EXECUTION.get(row.name, (set(), "sync", False, 5_000))
     published = contract(row, row.timeout_ms).wire()
-    gated = row.name == "session_delete"
+    gated = TABLE[row.name][-1]
 
     assert published["idempotency"] == {
         "requirement": row.key,
@@ -135,7 +200,7 @@ def test_a_contract_has_the_common_values(row: Operation) -> None:
     assert published["sla"] == {
         "expected_latency_ms": latency_ms,
         "timeout_ms": timeout_ms,
-        "async_expected": False,
+        "async_expected": row.name == "run_start",
         "max_queue_delay_ms": 10_000,
         "availability_target": "99.9%",
     }
@@ -169,7 +234,7 @@ def test_a_turn_publishes_the_timeout_of_its_endpoint() -> None:
         for offer in endpoint_offers(turn_timeout_s=120)
     }
     assert {name: sla.timeout_ms for name, sla in timeouts.items() if sla} == {
-        name: 120_000 if load_operations()[name].turn else 60_000 for name in TABLE
+        name: 120_000 if name in TURNS else 60_000 for name in TABLE
     }
 
 
@@ -188,19 +253,44 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
         assert row.approval
         assert row.prepare == "target"
     if row.approval:
+        # What can be read of a target is read; only what is yet to be made has none.
+        assert (row.prepare == "target") is (row.target is not None) is ("{" in row.path)
+        assert row.key == "required"
         assert published.approval is not None
         assert published.approval.evidence_requirements
         assert published.approval.separation_of_duties.requester_must_differ
     if row.pii or row.sensitivity in {"restricted", "regulated"}:
         assert row.redact
-    assert row.turn is (row.serial == "turn")
     assert (row.stream != "none") is row.streaming is (row.completion == "streaming") is row.cancel
     assert row.stop == "none" or row.cancel
     assert (row.output == "stream_answer.json") is (row.stream != "none")
     assert row.stream == "none" or "max_events" in operation_schema(row.input)["properties"]
-    assert (row.body == "none") is (row.method in {"GET", "DELETE"})
-    assert ("{session_id}" in row.path) is ("session_id" in operation_schema(row.input).get("required", []))
-    assert set(row.query) <= set(operation_schema(row.input)["properties"])
+    assert row.turn <= ("send_message" in row.effects) <= (row.key == "optional")
+    assert (row.serial == "turn") <= row.turn
+    assert (row.method in {"GET", "DELETE"}) <= (row.body == "none") <= (row.method != "PATCH")
+    schema = operation_schema(row.input)
+    places = PLACES.findall(row.path)
+    assert [name for name in schema.get("required", []) if name.endswith("_id")] == places
+    assert set(row.query) <= set(schema["properties"])
+    if row.target is not None:
+        assert PLACES.findall(load_capability_file().targets[row.target].path) == places
+    # A session is named in one place: in the path, or where the row says, or nowhere.
+    assert not (row.session_place and "session_id" in places)
+    assert (row.prepare == "named") is (row.session_place is not None)
+    if row.serial != "none":
+        assert row.session_place or "session_id" in places
+
+
+@pytest.mark.requirement("contract:rows:reference-values")
+def test_the_totals_are_those_of_the_published_part_of_the_table() -> None:
+    risks = [row.risk for row in ROWS]
+
+    assert len(ROWS) == 31
+    assert {risk: risks.count(risk) for risk in sorted(set(risks))} == {"high": 4, "low": 13, "medium": 14}
+    assert sum(row.key == "required" for row in ROWS) == 14
+    assert sum(row.approval is not None for row in ROWS) == 10
+    assert sum(row.read_only for row in ROWS) == 13
+    assert [row.name for row in ROWS if row.destructive] == ["response_delete", "session_delete", "job_delete"]
 
 
 @pytest.mark.requirement("contract:rows:reference-values")
@@ -233,7 +323,11 @@ def test_the_file_holds_under_its_schema() -> None:
     delete_without_approval = yaml.safe_load(TEXT)
     for row in delete_without_approval["operations"]:
         row.pop("approval", None)
-    assert checked.violations(delete_without_approval) == ["/operations/8: required: missing `approval`"]
+    deletes = [number for number, row in enumerate(ROWS) if row.destructive]
+    told = checked.violations(delete_without_approval)
+    assert [line for line in told if line.split("/")[2].split(":")[0] in map(str, deletes)] == [
+        f"/operations/{number}: required: missing `approval`" for number in deletes
+    ]
 
 
 @pytest.mark.requirement("contract:rows:unknown-member-stops")
@@ -242,12 +336,14 @@ def test_the_file_holds_under_its_schema() -> None:
     [
         ("    auth: false\n", "    auht: false\n", "row `health`, member `auht` is unknown"),
         ("    title: session fork\n", "", "row `session_fork`, member `title` is missing"),
-        ("    risk: high\n", "    risk: hihg\n", "row `session_delete`, member `risk`: Input should be"),
+        ("    risk: high\n", "    risk: hihg\n", "row `response_delete`, member `risk`: Input should be"),
         ("  key_scope: capability\n", "  key_scope: action\n", "the file, member `common.key_scope`: Input should be"),
         ("connector:\n", "conector:\n", "the file, member `connector` is missing"),
         ("    auth: false\n", "    auth: false\n    auth: true\n", "member `auth` is written twice"),
         ("  - name: models\n", "  - name: health\n", "row `health` is written twice"),
         ("operations:\n", "operations: [\n", "capabilities.yaml is no YAML"),
+        ("    target: job\n", "    target: jop\n", "row `job_update`, member `target` names no target"),
+        ("    compared: [created_at, status]\n", "    compared: [created]\n", "the file, member `targets.response`: "),
     ],
 )
 def test_a_wrong_member_stops_the_start_and_is_named(old: str, new: str, said: str) -> None:

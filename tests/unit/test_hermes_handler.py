@@ -70,6 +70,8 @@ async def test_turns_forks_and_deletes_of_a_session_share_one_key() -> None:
         "session_fork": "exclusive",
         "session_chat": "turn",
         "session_chat_stream": "turn",
+        "chat": "turn",
+        "run_start": "turn",
     }
     assert {key.key for key in held.values()} == {"hermes_agent:primary:s1"}
     assert all(key.subject == {"endpoint_id": "primary", "session_id": "s1"} for key in held.values())
@@ -83,20 +85,21 @@ async def test_an_approval_is_about_the_row_as_it_stands() -> None:
         description = await handler_of(connector, "session_delete").describe(call_of("session_delete"))
     assert description is not None
     assert description.snapshot == {
-        "id": "s1",
+        "session_id": "s1",
         "started_at": 1796071433.5,
         "message_count": 7,
+        "ended_at": 2.0,
+        "end_reason": "done",
         "title_sha256": _sha("Secret plans"),
-        "ended": True,
     }
     assert json.loads(json.dumps(description.snapshot)) == description.snapshot
-    for part in ("s1", "primary", "7 messages", "2026-11-30T"):
+    for part in ("s1", "primary", "message count 7", "2026-11-30T", "end reason `done`"):
         assert part in description.summary
     assert "Secret" not in description.summary
 
 
 @pytest.mark.requirement("hermes:describe:target")
-@pytest.mark.parametrize("name", [name for name in _OPERATIONS if name != "session_delete"])
+@pytest.mark.parametrize("name", [name for name, row in _OPERATIONS.items() if row.target is None])
 async def test_operations_without_a_target_read_nothing_for_a_description(name: str) -> None:
     transport = RowsTransport([row_of("s1")])
     async with connector_of(endpoint_of(), transport=transport) as connector:
@@ -221,7 +224,17 @@ async def test_facts_are_ids_counts_times_and_hashes(
         handler = handler_of(connector, name)
         facts = (await handler.prepare(call_of(name, values), None)).facts
     expected: dict[str, Any] = {"endpoint_id": "primary", "wanted": wanted}
-    if handler.operation.prepare != "none":
+    if handler.operation.prepare == "target":
+        expected["read_at_ms"] = clock.now_ms()
+        expected["before"] = {
+            "session_id": "s1",
+            "started_at": 1796071433.5,
+            "message_count": 2,
+            "ended_at": None,
+            "end_reason": None,
+            "title_sha256": _sha("Plans"),
+        }
+    elif handler.operation.prepare != "none":
         expected["read_at_ms"] = clock.now_ms()
         expected["before"] = {
             "session_id": "s1",
@@ -277,7 +290,7 @@ async def test_offers_are_endpoints_in_id_order_and_operations_in_row_order() ->
     assert [offer.capability_id for offer in offers] == [
         f"cap:hermes_agent:{endpoint}:{name}" for endpoint in ("alpha", "zeta") for name in _OPERATIONS
     ]
-    chat = next(offer for offer in offers if offer.handler.operation.turn)
+    chat = next(offer for offer in offers if offer.handler.operation.name == "session_chat")
     assert (chat.timeout_ms, chat.reads_first, chat.display_name, chat.tenant_id) == (12_500, True, "Alpha", "t")
     assert all(offer.reads_first is (offer.handler.operation.prepare != "none") for offer in offers)
 

@@ -75,12 +75,18 @@ def test_the_key_of_the_action_travels_with_mutations_only(operation: Any) -> No
 
 
 @pytest.mark.requirement("hermes:headers:no-session-id")
-@pytest.mark.parametrize("name", [name for name in _OPERATIONS if name.startswith("session_")])
-def test_no_session_route_gets_a_session_id_in_a_header(name: str) -> None:
-    headers = _headers(
-        call_of(name, {**INPUTS[name], **({} if name == "session_create" else {"session_id": "票据-é"})})
-    )
-    assert "X-Hermes-Session-Id" not in headers
+@pytest.mark.parametrize("name", [name for name in _OPERATIONS if name != "chat"])
+def test_no_route_but_completions_gets_a_session_id_in_a_header(name: str) -> None:
+    named = {"session_id": "票据-é"} if "session_id" in INPUTS[name] else {}
+    assert "X-Hermes-Session-Id" not in _headers(call_of(name, {**INPUTS[name], **named}))
+
+
+@pytest.mark.requirement("hermes:request:session-where-it-is-read")
+@pytest.mark.parametrize("session_id", ["s1", "票据-é", "sp ace", "x" * 256, "20260406_164014_74b2d1"])
+def test_a_chat_names_its_session_in_the_header(session_id: str) -> None:
+    headers = _headers(call_of("chat", {"prompt": "hi", "session_id": session_id}))
+    assert headers["X-Hermes-Session-Id"] == session_id.encode()
+    assert "X-Hermes-Session-Id" not in _headers(call_of("chat", {"prompt": "hi"}))
 
 
 @pytest.mark.requirement("hermes:headers:session-key-is-explicit")

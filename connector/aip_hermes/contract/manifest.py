@@ -98,6 +98,7 @@ def _connector(seen: Sequence[Published], facts: ConnectorFacts) -> dict[str, An
         "agent": {"id": facts.principal, "kind": "agent"},
         "profiles": [facts.profile],
         "security": {
+            "session_continuity_header": facts.session_id_header,
             "session_key_header": facts.session_key_header,
         },
         "limits": {

@@ -20,6 +20,7 @@ __all__ = [
     "Operation",
     "PrepareRule",
     "SerialRule",
+    "SessionPlace",
     "SessionRule",
     "StopRule",
     "StreamRule",
@@ -31,30 +32,39 @@ Effect = Literal[
 ]  # fmt: skip
 Mode = Literal["sync", "async", "streaming"]
 
-BodyRule = Literal["none", "members", "message"]
-"""none: no request body. members: the nested `body`, else the input, without routing members. message: members, and
-`prompt` or `query` stands in for a missing `message`."""
+BodyRule = Literal["none", "members", "message", "completions", "response", "run", "approval_choice", "job"]
+"""What becomes the request body; each rule is a function in hermes/bodies.py. none: there is none. members: the nested
+`body`, else the input, without routing members. message: members, and `prompt` or `query` stands in for a missing
+`message`. completions: the top level only, one message made of `prompt` or `query` where there are no `messages`, and
+`stream` said. response: members with an `input`, and `stream` said. run: members with an `input`. approval_choice:
+members with a `choice`. job: members, at least one."""
 
 AnswerRule = Literal["passed", "health"]
 """What becomes of the provider's answer. passed: it is the output, unchanged. health: the output is `{endpoint_id,
 status, platform?, version?, http_status, raw}` and the action is completed only when `status` is `ok`."""
 
-PrepareRule = Literal["none", "row", "target"]
-"""What is read before sending. none: nothing. row: the session row (D14, D15, D20, reconciliation facts). target: the
-row, compared with the snapshot that the approval was asked for (D25)."""
+PrepareRule = Literal["none", "row", "named", "target"]
+"""What is read before sending. none: nothing. row: the session row (D14, D15, D20, reconciliation facts). named: the
+same where the call names a session; a missing one is made by the call. target: what the row's `target` says, compared
+with the snapshot that the approval was asked for (D25)."""
 
 ConfirmRule = Literal["none", "row", "fork"]
 """What is read after sending. none: nothing. row: the effective session row (D15, D20). fork: source and child
 (D16)."""
 
-SerialRule = Literal["none", "turn", "exclusive"]
-"""Whether the call takes its session's lock (D13). turn: as a turn; after an uncertain end it keeps the session closed
-to exclusive calls. exclusive: as a fork or delete."""
+SerialRule = Literal["none", "turn", "run", "exclusive"]
+"""Whether the call takes the lock of the session that it names (D13). turn: as a turn; after an uncertain end it keeps
+the session closed to exclusive calls. run: as a turn that goes on after its answer, so that a success closes the
+session in the same way. exclusive: as a fork or delete."""
 
-SessionRule = Literal["none", "requested", "answered"]
+SessionRule = Literal["none", "requested", "answered", "header"]
 """Whether the output carries `_aip.session` (D15). requested: the effective id is the `id` of the answered row, that is
 of the member `session`, or of the answer itself where there is no such member (a delete). answered: it is the
-`session_id` that the provider answers. A create without an id requests nothing: `requested` is null there."""
+`session_id` that the provider answers. header: its response header. A call without an id requests nothing: `requested`
+is null there."""
+
+SessionPlace = Literal["header", "body"]
+"""Where a `session_id` goes that is no part of the path: `X-Hermes-Session-Id` or a member of the body."""
 
 StreamRule = Literal["none", "session", "completions", "responses", "run"]
 """Which event grammar the answer follows, where it is a stream of server-sent events (D17). none: it is JSON."""
@@ -107,8 +117,11 @@ class Operation(BaseModel):
     """A turn of the agent: the endpoint's `turn_timeout_s` replaces `http_timeout_s` and `timeout_ms` (D18)."""
     async_expected: bool = False
     stability: Literal["stable", "experimental"] = "stable"
+    session_place: SessionPlace | None = None
     serial: SerialRule = "none"
     prepare: PrepareRule = "none"
+    target: str | None = None
+    """What an approval is about: a name in `targets`. None: nothing that could be read."""
     confirm: ConfirmRule = "none"
     session: SessionRule = "none"
     stream: StreamRule = "none"

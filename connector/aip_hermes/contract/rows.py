@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aip_hermes.contract.operation import Operation
 from aip_hermes.wire import contract_folder
@@ -23,8 +23,10 @@ __all__ = [
     "CommonValues",
     "ConnectorFacts",
     "ContractFileError",
+    "Target",
     "load_capability_file",
     "load_operations",
+    "load_target",
     "parse_capability_file",
 ]
 
@@ -46,6 +48,7 @@ class ConnectorFacts(_Values):
     """Who publishes, and within which bounds it works.
 
     id_prefix: capability ids are this, the endpoint id, a colon and the operation. principal: the manifest's agent.
+    default_model: what a chat completion names that names none itself.
     """
 
     id: str
@@ -54,7 +57,9 @@ class ConnectorFacts(_Values):
     family: str
     id_prefix: str
     principal: str
+    session_id_header: str
     session_key_header: str
+    default_model: str
     max_json_response_bytes: _Bytes
     max_stream_response_bytes: _Bytes
     max_sse_frame_bytes: _Bytes
@@ -92,11 +97,33 @@ class CommonValues(_Values):
     approval: ApprovalValues
 
 
+class Target(_Values):
+    """Something at an endpoint that an approval is about (design D25).
+
+    path: of its GET, with the places of the operation's path. member: of the answer that holds it; None: the answer
+    itself. kept, hashed: members of it that the snapshot takes as they are, or as a hash because they are somebody's
+    text. compared: those of both that must be unchanged when the approval is used.
+    """
+
+    path: str
+    member: str | None = None
+    kept: tuple[str, ...]
+    hashed: tuple[str, ...] = ()
+    compared: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _compares_what_it_has(self) -> Self:
+        if unknown := sorted(set(self.compared) - {*self.kept, *self.hashed}):
+            raise ValueError(f"compared, but neither kept nor hashed: {', '.join(unknown)}")
+        return self
+
+
 class CapabilityFile(_Values):
     """The whole file. operations: in the order in which they are published."""
 
     connector: ConnectorFacts
     common: CommonValues
+    targets: Mapping[str, Target]
     operations: tuple[Operation, ...]
 
 
@@ -132,6 +159,9 @@ def parse_capability_file(text: str) -> CapabilityFile:
     for name in names:
         if names.count(name) > 1:
             raise ContractFileError(f"capabilities.yaml: row `{name}` is written twice")
+    for operation in found.operations:
+        if operation.target is not None and operation.target not in found.targets:
+            raise ContractFileError(f"capabilities.yaml: row `{operation.name}`, member `target` names no target")
     return found
 
 
@@ -145,6 +175,11 @@ def load_capability_file() -> CapabilityFile:
 def load_operations() -> Mapping[str, Operation]:
     """Return the rows by name, in row order."""
     return MappingProxyType({operation.name: operation for operation in load_capability_file().operations})
+
+
+def load_target(name: str) -> Target:
+    """Return what a row's `target` names."""
+    return load_capability_file().targets[name]
 
 
 def _sentence(raw: Any, fault: Any) -> str:

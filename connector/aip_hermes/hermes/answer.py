@@ -95,6 +95,7 @@ def output_of(asked: Asked, received: Received, *, now_ms: int) -> JsonObject:
         f" {step_after(asked.subject, uncertain=asked.mutation, mutation=asked.mutation)}",
         endpoint_id=asked.endpoint.id,
         session_id=asked.subject.session_id,
+        details=asked.subject.ids,
         provider={"status": received.status, "code": None, "message": None, "retry_after_ms": None},
         uncertain=asked.mutation,
     )
@@ -122,7 +123,7 @@ def failure_of(asked: Asked, failed: ExchangeFailed) -> HermesFailed:
         provider=None
         if failed.status is None
         else {"status": failed.status, "code": None, "message": None, "retry_after_ms": None},
-        details={"reason": failed.reason, "sent": failed.sent},
+        details={**asked.subject.ids, "reason": failed.reason, "sent": failed.sent},
         retryable=kind is TransportFailed and not uncertain,
         uncertain=uncertain,
     )
@@ -139,6 +140,7 @@ def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
         mutation=asked.mutation,
         status=received.status,
         code=provider["code"],
+        known=isinstance(told := _json(received.body), dict) and "error" in told,
         retryable=retryable,
         retry_after_ms=wait_ms,
     )
@@ -146,6 +148,7 @@ def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
         f"{asked.subject.said} answered HTTP {received.status}{code}. {step}",
         endpoint_id=asked.endpoint.id,
         session_id=asked.subject.session_id,
+        details=asked.subject.ids,
         provider=provider,
         retryable=retryable,
         retry_after_ms=wait_ms if retryable else None,

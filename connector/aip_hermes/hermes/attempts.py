@@ -131,6 +131,6 @@ def _too_late(asked: Asked, *, sent: bool) -> DeadlineExceeded:
         f"{asked.subject.said} {when}. {step}",
         endpoint_id=asked.endpoint.id,
         session_id=asked.subject.session_id,
-        details={"sent": sent},
+        details={**asked.subject.ids, "sent": sent},
         uncertain=uncertain,
     )

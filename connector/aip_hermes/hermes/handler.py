@@ -22,25 +22,32 @@ from aip_hermes.contract.handler import (
     unpublished,
 )
 from aip_hermes.contract.operation import Operation
+from aip_hermes.contract.rows import Target, load_target
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import session_evidence as evidence
 from aip_hermes.hermes.answer import Asked
-from aip_hermes.hermes.attempts import Attempts, Shape
+from aip_hermes.hermes.answered import answered_session, failed_by_its_word, health_output, row_id, text_of
+from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import Received, RequestSpec
 from aip_hermes.hermes.failures import (
+    HermesFailed,
     MissingCredential,
-    RemoteTemporary,
     TenantMismatch,
 )
 from aip_hermes.hermes.headers import headers_of_call
-from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn
+from aip_hermes.hermes.preparation import (
+    description_of,
+    refuse_changed_target,
+    refuse_moved_turn,
+    snapshot_of,
+)
 from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
 from aip_hermes.hermes.stream import DEFAULT_EVENTS, StreamCollector
 from aip_hermes.hermes.stream_reading import read_stream
-from aip_hermes.hermes.wanted import wanted_facts
+from aip_hermes.hermes.wanted import sent_facts, wanted_facts
 from aip_hermes.hermes.wording import Subject
 from aip_hermes.ports import Clock, Faults
 
@@ -80,6 +87,7 @@ class HermesHandler:
         self._clock = clock
         self._faults = faults
         self._confirm_s = confirm_s
+        self._target = None if operation.target is None else load_target(operation.target)
 
     @property
     def operation(self) -> Operation:
@@ -109,37 +117,65 @@ class HermesHandler:
             return None
         return SerialKey(
             key=f"hermes_agent:{self._endpoint.id}:{session_id}",
-            use=self._operation.serial,
+            use="exclusive" if self._operation.serial == "exclusive" else "turn",
             subject={"endpoint_id": str(self._endpoint.id), "session_id": session_id},
             hold_s=self._endpoint.turn_timeout_s,
         )
 
     async def describe(self, call: Call) -> Description | None:
-        session_id = self._map(call).session_id
-        if self._operation.prepare != "target" or session_id is None:
+        if self._target is None:
             return None
-        row = await self._rows(call, first=True).row(session_id)
-        return description_of(row, operation=self._operation, endpoint=self._endpoint)
+        ids = self._map(call).ids
+        found = await self._rows(call, first=True).target(self._target, ids)
+        snapshot = snapshot_of(found, target=self._target, ids=ids)
+        return description_of(
+            snapshot, target=self._target, ids=ids, operation=self._operation, endpoint=self._endpoint
+        )
 
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         mapped = self._map(call)
-        before: SessionRow | None = None
-        if self._operation.prepare != "none" and mapped.session_id is not None:
-            rows = self._rows(call, first=True)
-            before = await rows.row(mapped.session_id)
-            if self._operation.turn:
-                await refuse_moved_turn(rows, before, operation=self._operation, endpoint=self._endpoint)
-            if self._operation.prepare == "target" and described is not None:
-                refuse_changed_target(before, described, operation=self._operation, endpoint=self._endpoint)
+        rows = self._rows(call, first=True)
+        before = await self._row_before(rows, mapped)
+        found = None if self._target is None else await self._still(rows, self._target, mapped.ids, described)
         facts: JsonObject = {}
         if not self._operation.read_only:
-            facts = {
-                "endpoint_id": str(self._endpoint.id),
-                "wanted": wanted_facts(new_id=mapped.new_id, body=mapped.body),
-            }
-            if before is not None:
-                facts |= {"before": before.facts(), "read_at_ms": self._clock.now_ms()}
+            facts = {"endpoint_id": str(self._endpoint.id), "wanted": self._wanted(mapped)}
+            if (read := before.facts() if before is not None else found) is not None:
+                facts |= {"before": read, "read_at_ms": self._clock.now_ms()}
         return Prepared(facts=facts, context=_Context(mapped=mapped, before=before))
+
+    async def _row_before(self, rows: Rows, mapped: Mapped) -> SessionRow | None:
+        """Read the session's row where the row's `prepare` asks for it, and refuse a turn that belongs elsewhere."""
+        if self._operation.prepare not in ("row", "named") or mapped.session_id is None:
+            return None
+        try:
+            before = await rows.row(mapped.session_id)
+        except HermesFailed as exc:
+            if self._operation.prepare == "row" or exc.details["remote_status"] != 404:
+                raise
+            return SessionRow.absent(mapped.session_id)
+        if self._operation.serial in ("turn", "run"):
+            await refuse_moved_turn(rows, before, operation=self._operation, endpoint=self._endpoint)
+        return before
+
+    async def _still(
+        self, rows: Rows, target: Target, ids: Mapping[str, str], described: Mapping[str, Any] | None
+    ) -> JsonObject:
+        """Read the target; refuse it when it is not what was approved. Returns its snapshot."""
+        snapshot = snapshot_of(await rows.target(target, ids), target=target, ids=ids)
+        if described is not None:
+            refuse_changed_target(
+                snapshot, described, target=target, ids=ids, operation=self._operation, endpoint=self._endpoint
+            )
+        return snapshot
+
+    def _wanted(self, mapped: Mapped) -> JsonObject:
+        """Return what reconciliation compares later: about a session by meaning, about anything else by member."""
+        if self._operation.body in ("none", "members", "message"):
+            return wanted_facts(new_id=mapped.new_id, body=mapped.body)
+        named = {} if mapped.session_id is None else {"session_id": mapped.session_id}
+        text = {} if self._operation.body == "job" else wanted_facts(new_id=None, body=mapped.body)
+        return {**mapped.ids, **named, **text, "sent_sha256": sent_facts(mapped.body)}
 
     async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
         context = self._context(call, prepared)
@@ -151,15 +187,21 @@ class HermesHandler:
             hidden=() if context.mapped.session_key is None else (context.mapped.session_key,),
         )
         request = self._request_now(call, context.mapped)
+        received: list[Received] = []
+
+        def shape(raw: JsonObject, answered: Received) -> JsonObject:
+            received.append(answered)
+            return self._shaped(raw, answered)
+
         await self._faults.reach("hermes.send.before")
         if self._operation.stream != "none":
             answer = await self._stream(call, request, asked, publish)
         else:
             exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
-            output = await exchange(request, asked, deadline_ms=call.deadline_ms, shape=self._shape())
-            answer = Answer(output=output, text=_text_of(output))
+            output = await exchange(request, asked, deadline_ms=call.deadline_ms, shape=shape)
+            answer = Answer(output=output, text=text_of(output))
         await self._faults.reach("hermes.send.after")
-        ours = await self._evidence_of_answer(call, context, answer)
+        ours = await self._evidence_of_answer(call, context, answer, received[-1] if received else None)
         return replace(answer, output=answer.output | {"_aip": ours}) if ours else answer
 
     async def _stream(self, call: Call, request: RequestSpec, asked: Asked, publish: Publish) -> Answer:
@@ -219,8 +261,8 @@ class HermesHandler:
         self, call: Call, context: _Context, outcome: Answer | ActionFailed, found: JsonObject
     ) -> None:
         requested = context.mapped.session_id or ""
-        answered = outcome.output.get("session_id") if isinstance(outcome, Answer) else None
-        effective = answered if isinstance(answered, str) and answered else requested
+        answered = outcome.output["_aip"]["session"]["effective"] if isinstance(outcome, Answer) else None
+        effective = answered or requested
         rows = self._rows(call, first=False)
         after, gap = await evidence.read_row(rows, effective)
         turn = evidence.turn_evidence(
@@ -228,6 +270,7 @@ class HermesHandler:
             after=after,
             same_session=effective == requested,
             text=None if isinstance(outcome, ActionFailed) else outcome.text or "",
+            failed=isinstance(outcome, Answer) and failed_by_its_word(outcome.output),
         )
         if gap is not None:
             turn["messages_after_read"] = gap
@@ -245,7 +288,7 @@ class HermesHandler:
     ) -> None:
         child_id = context.mapped.new_id
         if isinstance(outcome, Answer):
-            child_id = _row_id(outcome.output) or child_id
+            child_id = row_id(outcome.output) or child_id
         found["fork"] = await evidence.fork_evidence(
             self._rows(call, first=False),
             source_id=context.mapped.session_id or "",
@@ -255,31 +298,37 @@ class HermesHandler:
             refused=isinstance(outcome, ActionFailed) and (outcome.details["remote_status"] or 0) >= 400,
         )
 
-    async def _evidence_of_answer(self, call: Call, context: _Context, answer: Answer) -> JsonObject:
+    async def _evidence_of_answer(
+        self, call: Call, context: _Context, answer: Answer, received: Received | None
+    ) -> JsonObject:
         """Return `_aip` as far as the answer gives it, and the proof of a moved id where nothing is confirmed later."""
         mapped, output = context.mapped, answer.output
         ours: JsonObject = {}
         if self._operation.session != "none":
-            ours["session"] = await self._session(call, mapped, output)
+            ours["session"] = await self._session(call, mapped, output, received)
         if self._operation.method == "PATCH" and isinstance(session := output.get("session"), Mapping):
             patch = evidence.patch_evidence(requested=mapped.body, before=context.before, session=session)
             if patch is not None:
                 ours["patch"] = patch
         if self._operation.turn:
-            turn = evidence.turn_evidence(before=context.before, after=None, same_session=True, text=answer.text or "")
+            turn = evidence.turn_evidence(
+                before=context.before,
+                after=None,
+                same_session=True,
+                text=answer.text or "",
+                failed=failed_by_its_word(output),
+            )
             ours["turn"] = turn | self._previous(call)
         if self._operation.turn or mapped.session_key is not None:
             ours["session_key"] = "absent" if mapped.session_key is None else "sent"
         return ours
 
-    async def _session(self, call: Call, mapped: Mapped, output: JsonObject) -> JsonObject:
+    async def _session(self, call: Call, mapped: Mapped, output: JsonObject, received: Received | None) -> JsonObject:
         """Return `_aip.session`: what was asked, what answered, and why they differ where that is proven (D15)."""
-        if self._operation.session == "answered":
-            requested, effective = mapped.session_id, output.get("session_id")
-        else:
-            # A row that makes a session is asked for the new one, and its answer is about that one.
-            requested, effective = mapped.new_id if self._makes_session else mapped.session_id, _row_id(output)
-        if not isinstance(effective, str) or not effective:
+        # A row that makes a session is asked for the new one, and its answer is about that one.
+        requested = mapped.new_id if self._makes_session else mapped.session_id
+        effective = answered_session(self._operation.session, output, received)
+        if effective is None:
             return {"requested": requested, "effective": None, "reason": "unknown"}
         reason: evidence.Reason = "none" if requested in (None, effective) else "unknown"
         if requested is not None and reason != "none" and self._proves_now:
@@ -289,28 +338,11 @@ class HermesHandler:
                     reason = await evidence.lineage(rows, requested=requested, effective=effective)
         return {"requested": requested, "effective": effective, "reason": reason}
 
-    def _shape(self) -> Shape | None:
+    def _shaped(self, raw: JsonObject, received: Received) -> JsonObject:
         """Return what the row's `answer` rule makes of a provider's answer."""
-        shapes: Mapping[str, Shape] = {"health": self._health}
-        return shapes.get(self._operation.answer)
-
-    def _health(self, raw: JsonObject, received: Received) -> JsonObject:
-        status = raw.get("status")
-        status = status if isinstance(status, str) else "unknown"
-        if status != "ok":
-            raise RemoteTemporary(
-                f"Hermes endpoint {self._endpoint.id} answers, but does not say that it is well. Ask again later.",
-                endpoint_id=self._endpoint.id,
-                provider={"status": received.status, "code": None, "message": None, "retry_after_ms": None},
-                retryable=True,
-            )
-        known = {name: raw[name] for name in ("platform", "version") if isinstance(raw.get(name), str)}
-        return {
-            "endpoint_id": str(self._endpoint.id),
-            "status": status,
-            "http_status": received.status,
-            "raw": raw,
-        } | known
+        if self._operation.answer == "health":
+            return health_output(raw, received, endpoint_id=str(self._endpoint.id))
+        return raw
 
     @property
     def _proves_now(self) -> bool:
@@ -330,7 +362,11 @@ class HermesHandler:
     def _request_now(self, call: Call, mapped: Mapped) -> RequestSpec:
         """Return the request with the headers of `call`: prepare may have run before the deadline was known."""
         headers = headers_of_call(
-            operation=self._operation, endpoint=self._endpoint, call=call, session_key=mapped.session_key
+            operation=self._operation,
+            endpoint=self._endpoint,
+            call=call,
+            session_id=mapped.session_id,
+            session_key=mapped.session_key,
         )
         return replace(mapped.request, headers=headers)
 
@@ -346,6 +382,7 @@ class HermesHandler:
             action_id=call.action_id,
             session_id=mapped.session_id,
             new_id=mapped.new_id,
+            ids={name: value for name, value in mapped.ids.items() if name != "session_id"},
             turn=self._operation.turn,
             fork=self._operation.confirm == "fork",
         )
@@ -360,16 +397,3 @@ class HermesHandler:
             deadline_ms=call.deadline_ms if first else None,
             first=first,
         )
-
-
-def _row_id(output: Mapping[str, Any]) -> str | None:
-    session = output.get("session")
-    found = session.get("id") if isinstance(session, Mapping) else output.get("id")
-    return found if isinstance(found, str) and found else None
-
-
-def _text_of(output: Mapping[str, Any]) -> str | None:
-    """Return the assistant's text of an answer: what a person reads first."""
-    message = output.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else None
-    return content if isinstance(content, str) and content.strip() else None

@@ -1,7 +1,7 @@
 """The headers of a request to an endpoint: from trusted context only, never from a payload.
 
-The session routes read neither `X-Hermes-Session-Id` nor any `X-AIP-…` header; the first is left out there, since an id
-in two places could only disagree. Source: connector contract §9; design D18.
+`X-Hermes-Session-Id` is sent where a row says that its operation reads the session there, and nowhere else: an id in
+two places could only disagree. No route reads an `X-AIP-…` header. Source: connector contract §9; design D18.
 """
 
 from __future__ import annotations
@@ -40,19 +40,31 @@ def base_headers(endpoint: Endpoint, *, auth: bool, body: bool, stream: bool = F
 
 
 def headers_of_call(
-    *, operation: Operation, endpoint: Endpoint, call: Call, session_key: HermesSessionKey | None
+    *,
+    operation: Operation,
+    endpoint: Endpoint,
+    call: Call,
+    session_id: str | None,
+    session_key: HermesSessionKey | None,
 ) -> Headers:
     """Return the headers of one attempt. A route without authentication learns nothing about the caller.
+
+    session_id: what the call names, sent where the row's `session_place` is the header.
 
     Raises: HeaderRefused.
     """
     base = base_headers(endpoint, auth=operation.auth, body=operation.body != "none", stream=operation.stream != "none")
     if not operation.auth:
         return base
-    return base + tuple((name, _value(name, text)) for name, text in _context(operation, call, session_key))
+    context = _context(operation, call, session_id, session_key)
+    return base + tuple((name, _value(name, text)) for name, text in context)
 
 
-def _context(operation: Operation, call: Call, session_key: HermesSessionKey | None) -> Iterator[tuple[str, str]]:
+def _context(
+    operation: Operation, call: Call, session_id: str | None, session_key: HermesSessionKey | None
+) -> Iterator[tuple[str, str]]:
+    if session_id is not None and operation.session_place == "header":
+        yield "X-Hermes-Session-Id", session_id
     if session_key is not None:
         # Surrounding white space is no part of a scope: the endpoint trims it, and a header can't carry it.
         yield "X-Hermes-Session-Key", session_key.strip()

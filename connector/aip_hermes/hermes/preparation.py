@@ -1,58 +1,74 @@
-"""What a row read before sending decides: whether a turn goes there, and whether a target is still the approved one.
+"""What is read before sending and what it decides: whether a turn goes there, and whether a target is the approved one.
 
 Source: design D14, D25.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from aip_hermes.contract.handler import Description
+from aip_hermes.contract.handler import Description, JsonObject
 from aip_hermes.contract.operation import Operation
+from aip_hermes.contract.rows import Target
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.failures import SessionClosed, SessionSuperseded, TargetChanged
 from aip_hermes.hermes.session_evidence import continuation
 from aip_hermes.hermes.session_rows import Rows, SessionRow
+from aip_hermes.hermes.wanted import sha256_text
 from aip_hermes.hermes.wording import shown
 
-__all__ = ["description_of", "refuse_changed_target", "refuse_moved_turn"]
+__all__ = ["description_of", "refuse_changed_target", "refuse_moved_turn", "snapshot_of"]
 
 
-def description_of(row: SessionRow, *, operation: Operation, endpoint: Endpoint) -> Description:
-    """Return what an approval of `operation` on `row` is about."""
-    count = "an unknown number of messages" if row.message_count is None else f"{row.message_count} messages"
-    started = "" if row.started_at is None else f", started {_moment(row.started_at)}"
-    state = "ended" if row.ended else "open"
+def snapshot_of(found: Mapping[str, Any], *, target: Target, ids: Mapping[str, str]) -> JsonObject:
+    """Return what is kept of a target: its ids, the kept members as they are, the hashed ones as SHA-256.
+
+    A member that the endpoint leaves out is null, and so is the hash of one that is null.
+    """
+    kept = {name: found.get(name) for name in target.kept}
+    hashed = {_hashed(name): _sha256(found.get(name)) for name in target.hashed}
+    return {**ids, **kept, **hashed}
+
+
+def description_of(
+    snapshot: JsonObject, *, target: Target, ids: Mapping[str, str], operation: Operation, endpoint: Endpoint
+) -> Description:
+    """Return what an approval of `operation` on a target is about."""
+    where = ", ".join(f"{name.removesuffix('_id')} {shown(value)}" for name, value in ids.items())
+    facts = ", ".join(_fact(name, snapshot[name]) for name in target.kept if snapshot[name] is not None)
     return Description(
-        snapshot={
-            "id": row.id,
-            "started_at": row.started_at,
-            "message_count": row.message_count,
-            "title_sha256": row.title_sha256,
-            "ended": row.ended,
-        },
-        summary=f"{operation.title} of {shown(row.id)} at Hermes endpoint {endpoint.id}: {count}{started}, {state}",
+        snapshot=snapshot,
+        summary=f"{operation.title} of {where} at Hermes endpoint {endpoint.id}: {facts or 'nothing more is known'}",
     )
 
 
 def refuse_changed_target(
-    row: SessionRow, described: Mapping[str, Any], *, operation: Operation, endpoint: Endpoint
+    snapshot: Mapping[str, Any],
+    described: Mapping[str, Any],
+    *,
+    target: Target,
+    ids: Mapping[str, str],
+    operation: Operation,
+    endpoint: Endpoint,
 ) -> None:
-    """Raise TargetChanged when start time or message count differ from the snapshot that was approved.
+    """Raise TargetChanged when a compared member differs from the snapshot that was approved.
 
-    A title or a close reason may have changed meanwhile; it is still the row that the reviewer saw.
+    Others may have changed meanwhile; it is still what the reviewer saw.
     """
-    found = {"started_at": row.started_at, "message_count": row.message_count}
-    approved = {name: described.get(name) for name in found}
+    names = [_hashed(name) if name in target.hashed else name for name in target.compared]
+    found = {name: snapshot.get(name) for name in names}
+    approved = {name: described.get(name) for name in names}
     if found != approved:
+        where = ", ".join(f"{name.removesuffix('_id')} {shown(value)}" for name, value in ids.items())
         raise TargetChanged(
-            f"{operation.name} was not sent: session {shown(row.id)} of Hermes endpoint {endpoint.id} changed since"
-            " approval was asked. Read it and ask again under a new action.",
+            f"{operation.name} was not sent: {where} of Hermes endpoint {endpoint.id} changed since approval was asked."
+            " Read it and ask again under a new action.",
             endpoint_id=endpoint.id,
-            session_id=row.id,
-            details={"approved": approved, "found": found, "sent": False},
+            session_id=ids.get("session_id"),
+            details={**ids, "approved": approved, "found": found, "sent": False},
         )
 
 
@@ -79,6 +95,27 @@ async def refuse_moved_turn(rows: Rows, row: SessionRow, *, operation: Operation
             session_id=row.id,
             details={"end_reason": row.end_reason, "sent": False},
         )
+
+
+def _hashed(name: str) -> str:
+    return f"{name}_sha256"
+
+
+def _sha256(value: object) -> str | None:
+    if value is None:
+        return None
+    return sha256_text(value if isinstance(value, str) else json.dumps(value, sort_keys=True))
+
+
+def _fact(name: str, value: object) -> str:
+    words = name.replace("_", " ")
+    if isinstance(value, bool):
+        return words if value else f"not {words}"
+    if isinstance(value, int | float) and name.endswith("_at"):
+        return f"{words} {_moment(value)}"
+    if isinstance(value, int | float):
+        return f"{words} {value}"
+    return f"{words} {shown(value if isinstance(value, str) else json.dumps(value))}"
 
 
 def _moment(seconds: float) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "fork_evidence",
     "lineage",
     "patch_evidence",
+    "read_row",
     "turn_evidence",
 ]
 
@@ -32,6 +33,7 @@ Reason = Literal["none", "compression", "branch", "unknown"]
 Persisted = Literal["yes", "user_only", "no", "unknown"]
 
 _NO_TEXT: Final = "no visible output; verify the transcript with session_messages"
+_FAILED: Final = "the endpoint says that the turn did not complete; the text may be its error, not an answer"
 _USER_ONLY: Final = "only the user's row was stored; the text may be the model's error, not an answer"
 _NOT_STORED: Final = "the turn was answered but nothing of it was stored"
 _NOT_GROWN: Final = (
@@ -98,12 +100,18 @@ async def read_row(rows: Rows, session_id: str) -> tuple[SessionRow | None, str 
 
 
 def turn_evidence(
-    *, before: SessionRow | None, after: SessionRow | None, same_session: bool, text: str | None
+    *,
+    before: SessionRow | None,
+    after: SessionRow | None,
+    same_session: bool,
+    text: str | None,
+    failed: bool = False,
 ) -> dict[str, Any]:
     """Return `_aip.turn` without what only the caller knows.
 
     Members: `messages_before`, `messages_after` (null when not read), `persisted`, and `warning` where the answer must
-    not be taken for a stored one. text: of the answer; None when there is no answer to judge.
+    not be taken for a stored one. text: of the answer; None when there is no answer to judge. failed: the answer says
+    of itself that the turn did not complete.
     """
     persisted, doubt = ("unknown", None) if not same_session else _persisted(before, after)
     evidence: dict[str, Any] = {
@@ -111,7 +119,7 @@ def turn_evidence(
         "messages_after": after.message_count if after is not None else None,
         "persisted": persisted,
     }
-    if text is not None and (warning := doubt if text.strip() else _NO_TEXT) is not None:
+    if text is not None and (warning := _FAILED if failed else doubt if text.strip() else _NO_TEXT) is not None:
         evidence["warning"] = warning
     return evidence
 

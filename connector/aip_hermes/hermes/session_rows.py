@@ -1,4 +1,4 @@
-"""Rows of an endpoint's sessions, read for evidence."""
+"""Rows of an endpoint's sessions, and what else approvals are about, read for evidence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from aip_hermes.contract.rows import Target
 from aip_hermes.hermes.answer import Asked
 from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.endpoint import Endpoint
@@ -61,6 +62,19 @@ class SessionRow:
             worked=tuple(_count(session.get(name)) for name in _WORK),
         )
 
+    @classmethod
+    def absent(cls, session_id: str) -> Self:
+        """Return the row of a session that the call itself will make: without messages, not started."""
+        return cls(
+            id=session_id,
+            started_at=None,
+            ended_at=None,
+            end_reason=None,
+            message_count=0,
+            title_sha256=None,
+            parent_session_id=None,
+        )
+
     @property
     def ended(self) -> bool:
         return self.ended_at is not None or self.end_reason is not None
@@ -112,11 +126,11 @@ class Rows:
 
         Raises: HermesFailed, certain.
         """
-        output = await self._read(_ROW, session_id)
+        output = await self._read(_ROW, {"session_id": session_id})
         session = output.get("session")
         row = SessionRow.of(session) if isinstance(session, Mapping) else None
         if row is None:
-            subject = self._subject(session_id)
+            subject = self._subject({"session_id": session_id})
             raise InvalidResponse(
                 f"{subject.said} answered without a session object."
                 f" {step_after(subject, uncertain=False, mutation=False)}",
@@ -125,38 +139,57 @@ class Rows:
             )
         return row
 
+    async def target(self, target: Target, ids: Mapping[str, str]) -> dict[str, Any]:
+        """Read what an approval is about, as the endpoint answers it.
+
+        Raises: HermesFailed, certain.
+        """
+        output = await self._read(target.path, ids)
+        found = output if target.member is None else output.get(target.member)
+        if not isinstance(found, dict):
+            subject = self._subject(ids)
+            raise InvalidResponse(
+                f"{subject.said} answered without a `{target.member}` object."
+                f" {step_after(subject, uncertain=False, mutation=False)}",
+                endpoint_id=self._endpoint.id,
+                session_id=subject.session_id,
+                details=subject.ids,
+            )
+        return found
+
     async def resolved(self, session_id: str) -> str | None:
         """Return the id under which the endpoint answers the transcript of `session_id`; the transcript is dropped.
 
         Raises: HermesFailed, certain.
         """
-        return _text((await self._read(_MESSAGES, session_id)).get("session_id"))
+        return _text((await self._read(_MESSAGES, {"session_id": session_id})).get("session_id"))
 
-    async def _read(self, template: str, session_id: str) -> dict[str, Any]:
-        if problem := path_id_problem(session_id):
+    async def _read(self, template: str, ids: Mapping[str, str]) -> dict[str, Any]:
+        if problem := next((problem for value in ids.values() if (problem := path_id_problem(value))), None):
             # An id of the caller's was looked at before; this one came from the endpoint.
             raise InvalidResponse(
-                f"{self._subject(None).said} named a session whose id {problem}, so that it can't be read.",
+                f"{self._subject({}).said} named a session whose id {problem}, so that it can't be read.",
                 endpoint_id=self._endpoint.id,
                 details={"sent": False},
             )
         request = RequestSpec(
             method="GET",
-            target=fill_path(template, {"session_id": session_id}),
+            target=fill_path(template, ids),
             headers=base_headers(self._endpoint, auth=True, body=False),
             body=None,
             timeout_s=_READ_TIMEOUT_S,
             mutation=False,
         )
-        asked = Asked(endpoint=self._endpoint, subject=self._subject(session_id), mutation=False)
+        asked = Asked(endpoint=self._endpoint, subject=self._subject(ids), mutation=False)
         return await self._attempts.once(request, asked, deadline_ms=self._deadline_ms)
 
-    def _subject(self, session_id: str | None) -> Subject:
+    def _subject(self, ids: Mapping[str, str]) -> Subject:
         return Subject(
             endpoint_id=self._endpoint.id,
             doing=self._doing,
             action_id=self._action_id,
-            session_id=session_id,
+            session_id=ids.get("session_id"),
+            ids={name: value for name, value in ids.items() if name != "session_id"},
             first=self._first,
         )
 

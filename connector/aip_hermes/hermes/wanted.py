@@ -7,22 +7,23 @@ Source: design §5, D23.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes.hermes_api import MAX_MESSAGE_CHARS, MAX_MESSAGE_PARTS, SCREENSHOT, clean_title
 
-__all__ = ["sha256_text", "stored_text", "wanted_facts"]
+__all__ = ["sent_facts", "sha256_text", "stored_text", "wanted_facts"]
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _IMAGE_PARTS = ("image_url", "input_image")
 
 
 def wanted_facts(*, new_id: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted values of a request body.
+    """Return the wanted values of a request body about sessions.
 
     Members, each only where the body has it: `new_session_id`; `title_sha256` of the cleaned title, null where it
-    clears; `end_reason_sha256`; `text_sha256` and `text_chars` of the message.
+    clears; `end_reason_sha256`; `text_sha256` and `text_chars` of the message, or of the last of several.
     """
     facts: dict[str, Any] = {}
     if new_id is not None:
@@ -32,10 +33,24 @@ def wanted_facts(*, new_id: str | None, body: Mapping[str, Any]) -> dict[str, An
         facts["title_sha256"] = None if title is None else sha256_text(title)
     if isinstance(reason := body.get("end_reason"), str):
         facts["end_reason_sha256"] = sha256_text(reason)
-    text = stored_text(body["message"] if body.get("message") is not None else body.get("input"))
+    text = stored_text(_last(body))
     if text is not None:
         facts |= {"text_sha256": sha256_text(text), "text_chars": len(text)}
     return facts
+
+
+def sent_facts(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return a hash of each member of a body, so that a listing can be searched for what was sent."""
+    return {name: sha256_text(json.dumps(value, ensure_ascii=True, sort_keys=True)) for name, value in body.items()}
+
+
+def _last(body: Mapping[str, Any]) -> object:
+    """Return what the turn says: `message`, else `input`, else the content of the last of `messages`."""
+    if body.get("message") is not None:
+        return body["message"]
+    several = body.get("messages", body.get("input"))
+    last = several[-1] if isinstance(several, list) and several else None
+    return last.get("content") if isinstance(last, Mapping) and "role" in last else several
 
 
 def stored_text(message: object) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from aip_hermes.hermes_api import HermesCode
@@ -23,8 +24,9 @@ def shown(identity: str) -> str:
 class Subject:
     """Whom and what a request concerns.
 
-    doing: what was asked, such as `session_fork`. new_id: of the session to be made. turn, fork: what may be going on
-    after an uncertain end. first: the request is a read before `doing`, which has not been sent.
+    doing: what was asked, such as `session_fork`. new_id: of the session to be made. ids: of what is addressed beside a
+    session, such as `job_id`. turn, fork: what may be going on after an uncertain end. first: the request is a read
+    before `doing`, which has not been sent.
     """
 
     endpoint_id: EndpointId
@@ -32,15 +34,24 @@ class Subject:
     action_id: ActionId | None = None
     session_id: str | None = None
     new_id: str | None = None
+    ids: Mapping[str, str] = field(default_factory=dict)
     turn: bool = False
     fork: bool = False
     first: bool = False
 
     @property
+    def place(self) -> str | None:
+        """What is addressed, for a sentence: `session `a``; None where nothing is."""
+        if self.session_id is not None:
+            return f"session {shown(self.session_id)}"
+        if self.new_id is not None:
+            return f"new session {shown(self.new_id)}"
+        return next((f"{name.removesuffix('_id')} {shown(value)}" for name, value in self.ids.items()), None)
+
+    @property
     def said(self) -> str:
         """Begin a sentence about the answer: `For session_get of session `a`, Hermes endpoint primary`."""
-        place = f" of session {shown(self.session_id)}" if self.session_id is not None else ""
-        place = f" of new session {shown(self.new_id)}" if not place and self.new_id is not None else place
+        place = "" if self.place is None else f" of {self.place}"
         before = "the read before " if self.first else ""
         return f"For {before}{self.doing}{place}, Hermes endpoint {self.endpoint_id}"
 
@@ -53,6 +64,9 @@ _STEPS: Final[dict[str, str]] = {
     HermesCode.UNSUPPORTED_SESSION_FIELD: "Only `title` and `end_reason` can change; use a new Action ID and key.",
     HermesCode.BODY_TOO_LARGE: "Send a smaller body under a new Action ID and key.",
     HermesCode.TURN_IN_PROGRESS: "A turn of this session runs; send the same action again when it has ended.",
+    "run_not_found": "The endpoint knows no such run: it is over, was forgotten, or never was; check the id.",
+    "approval_not_active": "The run waits for nothing; read its status.",
+    "approval_not_pending": "The run waits for nothing any more; read its status.",
 }
 
 _STEPS_OF_STATUS: Final[dict[int, str]] = {
@@ -71,12 +85,14 @@ def step_after(
     sent: bool = True,
     status: int | None = None,
     code: str | None = None,
+    known: bool = False,
     retryable: bool = False,
     retry_after_ms: int | None = None,
 ) -> str:
     """Return the next safe step after a failure.
 
-    retryable: the same action may be sent again. Never said of another failure: its stored result would answer.
+    known: a route of Hermes refused, with an error object of its own. retryable: the same action may be sent again.
+    Never said of another failure: its stored result would answer.
     """
     if uncertain:
         return _uncertain_step(subject)
@@ -87,6 +103,10 @@ def step_after(
         return _STEPS[code]
     if status is not None and status not in (401, 403) and code == HermesCode.SESSION_NOT_FOUND:
         return unsent + _STEPS[HermesCode.SESSION_NOT_FOUND]
+    if status == 404 and known and subject.ids:
+        return f"{unsent}The endpoint has no such {next(iter(subject.ids)).removesuffix('_id')}; check the id."
+    if status == 404 and known and mutation:
+        return "Nothing was changed: the endpoint does not have what the request names; use a new Action ID and key."
     if status in _STEPS_OF_STATUS:
         return unsent + _STEPS_OF_STATUS[status]
     if retryable:
@@ -107,8 +127,7 @@ def _uncertain_step(subject: Subject) -> str:
         return (
             f"The fork may be half done: {action}, inspect source {source}{child} before you use a new idempotency key."
         )
-    place = subject.session_id if subject.session_id is not None else subject.new_id
-    session = f" and read session {shown(place)}" if place is not None else ""
+    read = "" if subject.place is None else f" and read {subject.place.removeprefix('new ')}"
     if subject.turn:
-        return f"The turn may still be running or be stored: {action}{session} before sending again."
-    return f"The effect may have happened: {action}{session} before sending again."
+        return f"The turn may still be running or be stored: {action}{read} before sending again."
+    return f"The effect may have happened: {action}{read} before sending again."
