@@ -153,6 +153,11 @@ PROMISES = (
         sentence="A system prompt is stored and flagged, never shown and never used for a turn.",
     ),
     Promise(
+        id="embedded:store:unavailable-means-nothing-done",
+        source="design §7, D11",
+        sentence="A 503 session_db_unavailable of a route that writes has changed nothing, wherever the store left.",
+    ),
+    Promise(
         id="embedded:store:possible-counts",
         source="design §7",
         sentence="A model that reports impossible counts of tokens loses neither its reply nor the counts before.",
@@ -171,8 +176,8 @@ PROMISES = (
     Promise(
         id="embedded:change:rules",
         source="API server §3.5; field report F092",
-        sentence="A change takes title and end reason only; a bad title stops the end reason; the first reason wins "
-        "with 200.",
+        sentence="A change takes title and end reason only, both in one transaction; a bad title stops the end "
+        "reason; the first reason wins with 200.",
     ),
     Promise(
         id="embedded:delete:answer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -98,6 +99,11 @@ async def test_a_cut_reply_keeps_its_reason_and_missing_usage_is_zero() -> None:
         (httpx.Response(401, json={"error": {"message": "bad key sk-secret"}}), 401),
         (httpx.Response(302, headers={"Location": "http://elsewhere.test"}), 302),
         (httpx.Response(200, text="<html>"), None),
+        (httpx.Response(200, text='{"choices":' + "[" * 100_000), None),
+        (
+            httpx.Response(200, headers={"content-type": "text/event-stream"}, text="data: " + "[" * 100_000 + "\n\n"),
+            None,
+        ),
         (httpx.Response(200, json={"choices": []}), None),
         (httpx.Response(200, json={"choices": [{"message": {"content": ""}}]}), None),
         (httpx.Response(200, json={"choices": [{"message": {"content": None}}]}), None),
@@ -161,3 +167,31 @@ def tool(call_id: str) -> dict[str, Any]:
 def test_sequences_are_repaired(before: list[dict[str, Any]], after: list[dict[str, Any]], repairs: int) -> None:
     assert repair_message_sequence(before) == repairs
     assert before == after
+
+
+class _Dripping(httpx.AsyncByteStream):
+    """Never ends."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b": \n"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.requirement("embedded:model:openai")
+async def test_an_answer_that_drips_for_ever_comes_to_an_end(kind: str) -> None:
+    class Passing(SteppingClock):
+        def monotonic(self) -> float:
+            return self.now_ms() / 1000
+
+    dripping = OpenAIModel(
+        base_url="http://127.0.0.1:9/v1",
+        model="m",
+        timeout_s=30.0,
+        clock=Passing(),
+        transport=httpx.MockTransport(
+            lambda _request: httpx.Response(200, headers={"content-type": kind}, stream=_Dripping())
+        ),
+    )
+    with pytest.raises(ModelFailed, match="in time"):
+        await whole_reply(dripping, REQUEST)

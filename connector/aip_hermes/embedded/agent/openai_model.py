@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -25,8 +25,8 @@ class OpenAIModel:
     """Asks `{base_url}/chat/completions`.
 
     base_url: ends before `/chat/completions`, usually with `/v1`. model: the name sent. key: sent as bearer, or None.
-    timeout_s: for each wait on the network. Loopback addresses are never reached through a proxy. clock: for the waits
-    between tries. transport: for tests.
+    timeout_s: for each wait on the network, and for a whole answer: one that drips for ever would hold its session.
+    Loopback addresses are never reached through a proxy. clock: for the waits between tries. transport: for tests.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class OpenAIModel:
         self._model = model
         self._key = key
         self._clock: Clock = clock or SystemClock()
+        self._timeout_s = timeout_s
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout_s, connect=10.0),
             trust_env=not _is_loopback(url.host),
@@ -89,12 +90,12 @@ class OpenAIModel:
                     again = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
                     raise ModelFailed(f"the model answered HTTP {status}", status=status, transient=again)
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
-                    async with aclosing(_streamed(response)) as pieces:
+                    async with aclosing(_streamed(self._chunks(response))) as pieces:
                         async for piece in pieces:
                             yield piece
                 else:
                     # An endpoint that doesn't stream answers in one piece.
-                    reply = whole_completion(await _content(response))
+                    reply = whole_completion(await _content(self._chunks(response)))
                     if reply.text:
                         yield reply.text
                     yield reply
@@ -103,6 +104,14 @@ class OpenAIModel:
         except httpx.HTTPError as exc:
             unreached = isinstance(exc, httpx.ConnectError)
             raise ModelFailed(f"the model could not be reached ({type(exc).__name__})", transient=unreached) from exc
+
+    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes, within the time for the whole of it."""
+        end = self._clock.monotonic() + self._timeout_s
+        async for chunk in response.aiter_bytes():
+            if self._clock.monotonic() > end:
+                raise ModelFailed("the model did not come to an end in time")
+            yield chunk
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         messages = [_sent(message) for message in request.messages]
@@ -117,7 +126,7 @@ class OpenAIModel:
         return body | {"tools": list(request.tools)} if request.tools else body
 
 
-async def _streamed(response: httpx.Response) -> Pieces:
+async def _streamed(chunks: AsyncIterator[bytes]) -> Pieces:
     reader = ChunkReader()
     decoder = Decoder(
         max_line_bytes=_MAX_REPLY_BYTES,
@@ -126,23 +135,23 @@ async def _streamed(response: httpx.Response) -> Pieces:
         max_events=None,
     )
     try:
-        async for chunk in response.aiter_bytes():
+        async for chunk in chunks:
             for frame in decoder.feed(chunk):
                 if text := reader.take(frame.data or "") if frame.data else "":
                     yield text
             if reader.ended:
                 break
     except SseError as exc:
-        raise ModelFailed("the model's answer is too large or no event stream", status=response.status_code) from exc
+        raise ModelFailed("the model's answer is too large or no event stream") from exc
     yield reader.reply()
 
 
-async def _content(response: httpx.Response) -> bytes:
+async def _content(chunks: AsyncIterator[bytes]) -> bytes:
     content = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in chunks:
         content += chunk
         if len(content) > _MAX_REPLY_BYTES:
-            raise ModelFailed("the model's answer is too large", status=response.status_code)
+            raise ModelFailed("the model's answer is too large")
     return bytes(content)
 
 

@@ -12,6 +12,7 @@ from aip_hermes.embedded.session_db import Usage
 __all__ = ["ChunkReader", "whole_completion"]
 
 _END = "[DONE]"
+_NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class ChunkReader:
@@ -36,7 +37,7 @@ class ChunkReader:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             return self._choice(chunk["choices"][0]) if chunk.get("choices") else ""
-        except (ValueError, LookupError, TypeError, AttributeError) as exc:
+        except _NO_COMPLETION as exc:
             raise ModelFailed("the model's answer is no chat completion") from exc
 
     def reply(self) -> ModelReply:
@@ -75,7 +76,7 @@ def whole_completion(content: bytes) -> ModelReply:
         )
         text = message.get("content")
         reason, usage = choice.get("finish_reason"), answer.get("usage")
-    except (ValueError, LookupError, TypeError, AttributeError) as exc:
+    except _NO_COMPLETION as exc:
         raise ModelFailed("the model's answer is no chat completion") from exc
     return _checked(text if isinstance(text, str) else "", calls, reason, _usage(usage))
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.events import Approver, Listener, Nobody, TurnBegan, unheard
 from aip_hermes.embedded.agent.loop import Agent, ReplyNotStored
 from aip_hermes.embedded.agent.models import Model
@@ -117,9 +118,12 @@ class Turns:
         async with self._at_the_tip(order.session_id) as target:
             order.listener(TurnBegan(session_id=target))
             messages = await self._begin(target, order)
-            answer = await self._agent.answer(
-                target, messages, system=order.system_message, listener=order.listener, approver=order.approver
-            )
+            try:
+                answer = await self._agent.answer(
+                    target, messages, system=order.system_message, listener=order.listener, approver=order.approver
+                )
+            except StoreFailure as exc:  # whichever write it was: the user row stands, so it is no longer nothing
+                raise ReplyNotStored from exc
             return TurnResult(
                 session_id=target,
                 text=answer.text,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from aip_hermes.database import StoreFailure
+from aip_hermes.embedded.api.answers import Refusal
 from aip_hermes.embedded.api.endpoint import FORK_CHILD_RESOLVES, Endpoint
 from aip_hermes.embedded.session_db import SessionExists, UnknownSession
 
@@ -17,10 +20,17 @@ async def fork_in_steps(endpoint: Endpoint, *, source_id: str, child_id: str, ti
 
     Raises SessionExists before anything; TitleRefused when all but the title has happened.
     """
-    db = endpoint.db
-    if await db.get_session(child_id) is not None:
+    if await endpoint.db.get_session(child_id) is not None:
         raise SessionExists(child_id)
     source = await _row(endpoint, source_id)
+    try:
+        return await _steps(endpoint, source, child_id=child_id, title=title)
+    except StoreFailure:  # the code of a store that is not there would say that nothing happened
+        raise Refusal(500, "The fork could not be completed") from None
+
+
+async def _steps(endpoint: Endpoint, source: Mapping[str, Any], *, child_id: str, title: object) -> dict[str, Any]:
+    db, source_id = endpoint.db, source["id"]
     await db.end_session(source_id, "branched")
     marked = FORK_CHILD_RESOLVES not in endpoint.quirks
     await db.create_session(

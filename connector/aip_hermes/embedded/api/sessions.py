@@ -68,18 +68,14 @@ async def read(endpoint: Endpoint, request: Request) -> Response:
 
 
 async def change(endpoint: Endpoint, request: Request) -> Response:
-    """PATCH title and end reason. A key besides these changes nothing; a bad title stops before the end reason."""
+    """PATCH title and end reason in one transaction. A key besides these, or a bad title, changes nothing."""
     session_id = path_session_id(request)
     await existing_row(endpoint, session_id)
     body = await json_object(request)
     if unknown := sorted(body.keys() - _CHANGEABLE):
         message = f"Unsupported session fields: {', '.join(unknown)}"
         raise Refusal(400, message, code=HermesCode.UNSUPPORTED_SESSION_FIELD)
-    if "title" in body:
-        await endpoint.db.set_session_title(session_id, body["title"])
-    if body.get("end_reason"):
-        await endpoint.db.end_session(session_id, str(body["end_reason"]))
-    return _session(await existing_row(endpoint, session_id))
+    return _session(await endpoint.db.change_session(session_id, body))
 
 
 async def delete(endpoint: Endpoint, request: Request) -> Response:

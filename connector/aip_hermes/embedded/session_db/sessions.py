@@ -16,6 +16,7 @@ from aip_hermes.hermes_api import clean_title, lineage_base, next_lineage_title,
 
 __all__ = [
     "NewSession",
+    "change",
     "create",
     "create_absent",
     "delete",
@@ -134,6 +135,15 @@ def set_title(connection: Connection, session_id: str, title: object) -> bool:
     source = None if cleaned is None else "user"
     connection.execute(QUERIES["write_title"], {"id": session_id, "title": cleaned, "title_source": source})
     return True
+
+
+def change(connection: Connection, session_id: str, changes: Mapping[str, object], *, at: float) -> dict[str, Any]:
+    """Apply title and end reason and return the row. Raises UnknownSession, TitleRefused; then nothing is kept."""
+    if "title" in changes and not set_title(connection, session_id, changes["title"]):
+        raise UnknownSession(session_id)
+    if changes.get("end_reason"):
+        end(connection, session_id, reason=str(changes["end_reason"]), at=at)
+    return _fetched(connection, session_id)
 
 
 def next_title(connection: Connection, title: str) -> str:

@@ -324,6 +324,14 @@ class SessionDB(StoreFile):
         """Write or clear the title; False for an unknown id. Raises TitleRefused, naming the holder of one in use."""
         return await self.write(lambda c: sessions.set_title(c, session_id, title))
 
+    async def change_session(self, session_id: str, changes: Mapping[str, object]) -> dict[str, Any]:
+        """Apply `title`, then a truthy `end_reason`, each where given, in one transaction; returns the row.
+
+        Raises UnknownSession, TitleRefused; then nothing has changed.
+        """
+        now = self._now()
+        return await self.write(lambda c: sessions.change(c, session_id, changes, at=now))
+
     async def get_next_title_in_lineage(self, base_title: str) -> str:
         """Return `base_title` if free, else the next number of its lineage."""
         return await self.read(lambda c: sessions.next_title(c, base_title))
