@@ -42,6 +42,11 @@ PROMISES = (
         diverges='The reference prints a non-JSON answer as {"body": …} and exits 0.',
     ),
     Promise(
+        id="client:reply:one-meaning",
+        source="second look at issue 2: hostile servers",
+        sentence="An answer that two readers could understand differently, or that can't be printed, is no answer.",
+    ),
+    Promise(
         id="client:failure:told-apart",
         source="field reports F112, F113",
         sentence="Refused, unknown host, TLS, timeout and lost answer are different failures, each with a next step.",
@@ -127,6 +132,11 @@ PROMISES = (
         id="aipctl:output:json-or-nothing",
         source="field reports F109, F110",
         sentence="Stdout is one JSON document or empty, whatever fails; talk and failures are text on stderr.",
+    ),
+    Promise(
+        id="aipctl:output:unwritable",
+        source="field report F110, second look at issue 2",
+        sentence="Output that can't be written fails by a sentence; a stream that the caller closed is nobody's.",
     ),
     Promise(
         id="aipctl:output:neutralised",

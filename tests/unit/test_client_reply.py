@@ -168,3 +168,49 @@ def test_a_record_that_is_not_pending_is_not_decided(status: str) -> None:
             decision_id="decision_1",
             decided_at_ms=0,
         )
+
+
+_RESULT = '{"body": {"action_result": {"action_id": "act_1", "status": "completed", "output": %s}}}'
+
+
+@pytest.mark.requirement("client:reply:one-meaning")
+@pytest.mark.parametrize(
+    "content",
+    [
+        (_RESULT % '{}, "status": "failed"').encode(),
+        (_RESULT % '{"a": 1, "\\u0061": 2}').encode(),
+        (_RESULT % "NaN").encode(),
+        (_RESULT % "1e999").encode(),
+        (_RESULT % "{}").encode("utf-16"),
+        (_RESULT % "{}").encode("utf-8-sig"),
+        (_RESULT % '"\xe9"').encode("latin-1"),
+        (_RESULT % ("[" * 300 + "]" * 300)).encode(),
+        (_RESULT % ("[" * 900 + "]" * 900)).encode(),
+        (_RESULT % ("[" * 100_000 + "]" * 100_000)).encode(),
+        (_RESULT % "{}").replace('"completed"', '{"a": 1}').encode(),
+    ],
+    ids=[
+        "status-twice",
+        "member-twice",
+        "nan",
+        "infinity",
+        "utf-16",
+        "bom",
+        "latin-1",
+        "deep",
+        "deeper",
+        "deepest",
+        "no-status",
+    ],
+)
+def test_an_answer_with_two_meanings_or_none_is_uncertain(content: bytes) -> None:
+    with pytest.raises(Undecodable) as caught:
+        read_envelope(_answer(content), message_id=MESSAGE)
+    assert caught.value.uncertain
+
+
+@pytest.mark.requirement("client:reply:one-meaning")
+@pytest.mark.parametrize("output", ['"\\ud800"', "[" * 200 + "]" * 200, "9" * 300, "1.0"])
+def test_what_an_endpoint_may_have_stored_is_read(output: str) -> None:
+    reply = read_envelope(_answer((_RESULT % output).encode()), message_id=MESSAGE)
+    assert reply.body["output"] == json.loads(output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ failed: every other certain failure. uncertain: the provider's effect may have h
 """
 
 _SHOWN_CHARS = 2_000
+_MAX_DEPTH = 256
+"""Twice what a message may nest: an output is wrapped, and its text can still be written with indents."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,11 +117,34 @@ def read_body(answer: HttpAnswer, *, expected: str, what: str = "AIP HTTP GET") 
 
 
 def _json(answer: HttpAnswer) -> Any:
-    """Return the parsed content, or None where it is no JSON that could be printed again."""
+    """Return the parsed content, or None where it is no UTF-8 JSON that means one thing and can be printed again.
+
+    A lone surrogate is read: an endpoint may have stored one, and escaped it is legal JSON.
+    """
     try:
-        return json.loads(answer.content, parse_constant=_refuse, parse_float=_finite)
+        text = answer.content.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
+    return None if _deeper_than(value, _MAX_DEPTH) else value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a member is repeated: two readers could understand two things")
+    return value
+
+
+def _deeper_than(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth + 1):
+        level = [inner for outer in level for inner in _children(outer)]
+    return bool(level)
+
+
+def _children(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _refuse(name: str) -> Any:
@@ -149,8 +174,11 @@ def _envelope_problem(raw: Any, *, message_id: str) -> str | None:
     body = raw.get("body")
     if not isinstance(body, dict) or len(body) != 1:
         return "`body` has not exactly one member"
-    if not isinstance(next(iter(body.values())), dict):
+    [(key, value)] = body.items()
+    if not isinstance(value, dict):
         return "the member of `body` is no object"
+    if key == "action_result" and not isinstance(value.get("status"), str):
+        return "the result has no status"
     if raw.get("in_response_to") not in (None, message_id):
         return "it answers another message"
     return None

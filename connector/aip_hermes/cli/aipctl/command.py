@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import click
@@ -14,7 +13,7 @@ from aip_hermes.cli.aipctl.approvals import approval
 from aip_hermes.cli.aipctl.discovery import capability, manifest
 from aip_hermes.cli.aipctl.options import global_options
 from aip_hermes.cli.aipctl.running import FAILED, INTERRUPTED
-from aip_hermes.cli.aipctl.terminal import say
+from aip_hermes.cli.aipctl.terminal import drop_unwritten, open_streams, say
 
 __all__ = ["aipctl", "main"]
 
@@ -54,6 +53,7 @@ aipctl.add_command(approval)
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
+    open_streams()
     try:
         code = aipctl.main(prog_name="aipctl", standalone_mode=False)
     except click.ClickException as exc:
@@ -62,8 +62,8 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
         code = INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads our output any more; the interpreter must not complain about it once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as exc:
+        # Every other one is answered where it happens: what is left is our own output.
+        drop_unwritten(why=None if isinstance(exc, BrokenPipeError) else (exc.strerror or "refused").lower())
         code = FAILED
     sys.exit(code or 0)

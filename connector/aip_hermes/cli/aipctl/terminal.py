@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from typing import Any
 
-__all__ = ["json_text", "print_json", "safe_text", "say"]
+__all__ = ["drop_unwritten", "json_text", "open_streams", "print_json", "safe_text", "say"]
 
 # Marks that turn the writing direction, line separators, invisible joiners, lone surrogates, controls beyond JSON's.
 _INVISIBLE = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
 _IN_JSON = re.compile(f"[{_INVISIBLE}]")
 _IN_TEXT = re.compile(f"[\x00-\x1f{_INVISIBLE}]")
+
+
+def open_streams() -> None:
+    """Give a stream that the caller closed (`>&-`) to nobody; also so that no connection gets its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace"))  # noqa: SIM115
+
+
+def drop_unwritten(*, why: str | None) -> None:
+    """Forget what could not be written, so that the interpreter does not complain about it once more at its end.
+
+    why: said on stderr, which may be the stream that failed; None says nothing.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        if why is not None:
+            say(f"the output could not be written: {why}", "  next: look up what was sent, if anything was, by its id")
+    except OSError:
+        os.dup2(nowhere, 2)
 
 
 def safe_text(value: object) -> str:
