@@ -155,6 +155,12 @@ PROMISES = (
         sentence="A call made on behalf of the call that holds the session fails at once.",
     ),
     Promise(
+        id="runtime:serial:runs",
+        source="design D13",
+        sentence="A run that was started keeps the session that it names closed to forks and deletes for the hold "
+        "time, and the next turn learns of it.",
+    ),
+    Promise(
         id="runtime:serial:hold",
         source="design D13",
         sentence="After a turn that ended uncertain its session stays closed to forks and deletes for the hold time, "

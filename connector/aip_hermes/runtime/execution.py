@@ -312,6 +312,7 @@ class Executor:
                 outcome=outcome,
                 approval_id=resumed.approval_id if resumed else None,
                 approval_status="approved" if resumed else None,
+                starts_run=submission.handler.operation.serial == "run",
             ),
             now=self._clock.now_ms(),
             new_id=self._new_id,

@@ -161,7 +161,7 @@ class SerialLocks:
                 retry_after_ms=1000,
             )
         return Busy(
-            "an earlier turn of the session ended without proof and may still be running; nothing was sent",
+            "an earlier turn or run of the session may still be going on; nothing was sent",
             details={
                 **key.subject,
                 "reason": "closed_by_uncertain_turn",
@@ -172,10 +172,13 @@ class SerialLocks:
         )
 
 
-def release_lock(connection: Connection, *, tenant: str, action_id: str, uncertain: bool, now: int) -> None:
-    """Give back whatever the action holds; an uncertain turn closes its session to exclusive use for its hold time."""
+def release_lock(connection: Connection, *, tenant: str, action_id: str, goes_on: bool, now: int) -> None:
+    """Give back whatever the action holds; a turn that may go on closes its session to exclusive use for its hold time.
+
+    goes_on: it ended uncertain, or it started a run.
+    """
     params = {"tenant": tenant, "action_id": action_id}
-    if uncertain:
+    if goes_on:
         connection.execute(QUERIES["close_session"], {**params, "now": now})
     connection.execute(QUERIES["give_lock_back"], params)
     if connection.changes:

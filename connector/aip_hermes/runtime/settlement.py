@@ -30,11 +30,13 @@ class LostClaim(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
-    """What an attempt came to. approval_status: set where the end follows a decision."""
+    """What an attempt came to. approval_status: set where the end follows a decision. starts_run: its success is the
+    start of a run that goes on at the provider (design D13)."""
 
     outcome: Answer | ActionFailed | Cancelled
     approval_id: str | None = None
     approval_status: str | None = None
+    starts_run: bool = False
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -50,6 +52,11 @@ class Ending:
     @property
     def frees_key(self) -> bool:
         return isinstance(self.outcome, ActionFailed) and self.outcome.frees_key
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether something may still be going on at the provider in the session that the action named."""
+        return self.uncertain or (self.starts_run and isinstance(self.outcome, Answer))
 
     @property
     def uncertain(self) -> bool:
@@ -93,7 +100,7 @@ def settle(
         raise LostClaim(f"attempt {attempt} of {action_id} was settled by somebody else")
     row = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
     settle_key(connection, row, frees=ending.frees_key)
-    release_lock(connection, tenant=tenant, action_id=action_id, uncertain=ending.uncertain, now=now)
+    release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now)
     _tell(connection, row, stored, ending, now=now, new_id=new_id)
     return stored
 
