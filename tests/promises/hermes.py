@@ -112,6 +112,11 @@ PROMISES = (
         diverges="The reference sends idempotency_key and session_key inside the body of a flat create.",
     ),
     Promise(
+        id="hermes:api:message-content",
+        source="API server §4; design §5",
+        sentence="A message says, and is kept as, what release 0.19.0 reads in it, by connector and endpoint alike.",
+    ),
+    Promise(
         id="hermes:request:query",
         source="connector contract §6.7; field report F104",
         sentence="The query holds the row's parameters, sorted; integers stay integers.",
@@ -142,6 +147,11 @@ PROMISES = (
         source="connector contract §9; field report F017",
         sentence="The action's key travels as Idempotency-Key with every mutation.",
         diverges="The reference sends it with reads too.",
+    ),
+    Promise(
+        id="hermes:request:accepted-by-an-endpoint",
+        source="issue 3",
+        sentence="Every published operation is answered by the embedded endpoint as its schemas say.",
     ),
     Promise(
         id="hermes:request:session-where-it-is-read",
