@@ -316,4 +316,10 @@ PROMISES = (
         source="design §7",
         sentence="A model that calls tools thirty times without an end has failed.",
     ),
+    Promise(
+        id="embedded:routes:any-json",
+        source="design §7; field report F007",
+        sentence="Any JSON value in any member is taken or refused with 4xx, on every route; none is a 5xx.",
+        diverges="0.19.0 answers plain 500 to many of them.",
+    ),
 )

@@ -175,10 +175,18 @@ async def endpoint(
     quirks: Iterable[str] = (),
     db: SessionDB | None = None,
     clock: Clock | None = None,
+    max_concurrent_runs: int = 10,
 ) -> AsyncIterator[Running]:
     """Yield an endpoint in this process, its lifespan included."""
     async with db or SessionDB(folder / "hermes.db", clock=clock) as store:
-        app = build_app(db=store, model=model or OfflineModel(), key=Secret(KEY), quirks=quirks, clock=clock)
+        app = build_app(
+            db=store,
+            model=model or OfflineModel(),
+            key=Secret(KEY),
+            quirks=quirks,
+            clock=clock,
+            max_concurrent_runs=max_concurrent_runs,
+        )
         async with app.router.lifespan_context(app), asgi_client(app) as client:
             yield Running(client=client, db=store)
 

@@ -30,7 +30,7 @@ CHOICES: tuple[Choice, ...] = ("once", "session", "always", "deny")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnBegan:
-    """The turn is no longer waiting. session_id: the row that will hold it."""
+    """The user row is stored, the model is asked next. session_id: the row that holds the turn."""
 
     session_id: str
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.events import Approver, Listener, StepText, TextDelta, ToolCompleted, ToolStarted
+from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest, ToolCall
 from aip_hermes.embedded.agent.tools import TOOLS, CommandTool, ToolOutcome, arguments_of, preview_of
 from aip_hermes.embedded.session_db import CompressionSessionClosedError, SessionDB, UnknownSession, Usage
@@ -24,7 +25,6 @@ from aip_hermes.ports import Clock
 
 __all__ = ["Agent", "AgentAnswer", "ReplyNotStored"]
 
-T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 MAX_STEPS: Final = 30
@@ -73,7 +73,7 @@ class Agent:
             reply = await self._reply(session_id, request, listener, lead="\n\n" if step else "")
             usage = _sum(usage, reply.usage)
             row = _assistant_row(reply)
-            await self._kept(self._record(session_id, reply, row.get("tool_calls")))
+            await finished(self._record(session_id, reply, row.get("tool_calls")))
             rows.append(row)
             messages.append(row)
             if reply.text:
@@ -119,7 +119,7 @@ class Agent:
         except asyncio.CancelledError as cancelled:
             outcome, stopped = _INTERRUPTED, cancelled
         row = {"role": "tool", "content": outcome.output, "tool_call_id": call.id, "tool_name": call.name}
-        await self._kept(self._append(session_id, row))
+        await finished(self._append(session_id, row))
         seconds = round(self._clock.monotonic() - begun, 3)
         listener(ToolCompleted(call=call, output=outcome.output, failed=outcome.failed, seconds=seconds))
         if stopped is not None:
@@ -142,18 +142,6 @@ class Agent:
             await self._db.append_message(
                 session_id, "tool", row["content"], tool_name=row["tool_name"], tool_call_id=row["tool_call_id"]
             )
-
-    @staticmethod
-    async def _kept(write: Awaitable[T]) -> T:
-        """Wait for a write; a cancel in the middle waits for its end too."""
-        task = asyncio.ensure_future(write)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            if not task.cancelled() and task.exception() is not None:
-                log.warning("turn.row_not_stored", cause=type(task.exception()).__name__)
-            raise
 
 
 class _storing:  # noqa: N801 - reads as a statement

@@ -17,6 +17,7 @@ import structlog
 
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.events import Approver, Listener, Nobody, TurnBegan, unheard
+from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.loop import Agent, ReplyNotStored
 from aip_hermes.embedded.agent.models import Model
 from aip_hermes.embedded.agent.queues import Queues
@@ -116,8 +117,9 @@ class Turns:
         (the user row was). Cancelled, it keeps its partial text.
         """
         async with self._at_the_tip(order.session_id) as target:
+            # A turn that is given up here has at least said what it was asked.
+            messages = await finished(self._begin(target, order))
             order.listener(TurnBegan(session_id=target))
-            messages = await self._begin(target, order)
             try:
                 answer = await self._agent.answer(
                     target, messages, system=order.system_message, listener=order.listener, approver=order.approver

@@ -56,9 +56,13 @@ async def completions(endpoint: Endpoint, request: Request) -> Response:
     if flag(body.get("stream")):
         return _streamed(endpoint, order, model, scope)
 
+    async def turn_to_keep() -> TurnResult:
+        # What a key keeps for minutes is the answer, not all that the model read.
+        return replace(await endpoint.turns.take(order), rows=[], read=[])
+
     def start() -> asyncio.Task[TurnResult]:
         endpoint.turns.check_capacity()
-        return endpoint.turns.start(endpoint.turns.take(order))
+        return endpoint.turns.start(turn_to_keep())
 
     mark = fingerprint("completions", body, _SAME, named)
     turn, _repeated = await endpoint.repeats.once(request, mark, start)

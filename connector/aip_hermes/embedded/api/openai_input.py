@@ -25,7 +25,7 @@ __all__ = [
     "run_session_id",
 ]
 
-_ROLES: Final = frozenset({"user", "assistant"})
+_ROLES: Final = ("user", "assistant")
 _TRUNCATED: Final = 100
 
 

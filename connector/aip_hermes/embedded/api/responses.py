@@ -53,13 +53,17 @@ async def create(endpoint: Endpoint, request: Request) -> Response:
     if flag(body.get("stream")):
         return await _streamed(endpoint, wanted, model, scope)
 
+    async def response_to_keep() -> StoredResponse:
+        # What a key keeps for minutes is the answer, not all that the model read.
+        return replace(await _exchange(endpoint, wanted, ResponseStory(endpoint, model)), history=[])
+
     def start() -> asyncio.Task[StoredResponse]:
         endpoint.turns.check_capacity()
-        return endpoint.turns.start(_exchange(endpoint, wanted, ResponseStory(endpoint, model)))
+        return endpoint.turns.start(response_to_keep())
 
     stored, repeated = await endpoint.repeats.once(request, fingerprint("responses", body, _SAME), start)
     if repeated:
-        stored = await _again(endpoint, wanted, stored)
+        stored = await _again(endpoint, stored)
     return JsonAnswer(stored.document, headers=session_headers(stored.session_id, scope))
 
 
@@ -151,13 +155,14 @@ def _stored(story: ResponseStory, turn: TurnResult, instructions: str | None) ->
     )
 
 
-async def _again(endpoint: Endpoint, wanted: Exchange, stored: StoredResponse) -> StoredResponse:
-    """Return the same response under an id of its own, as a repeated request gets it."""
+async def _again(endpoint: Endpoint, stored: StoredResponse) -> StoredResponse:
+    """Return the same response under an id of its own, kept where the first one still is."""
     new_id = response_object(endpoint, "")["id"]
-    again = replace(stored, id=new_id, document=stored.document | {"id": new_id})
-    if wanted.store:
-        await endpoint.responses.keep(again, conversation=None)
-    return again
+    document = stored.document | {"id": new_id}
+    first = await endpoint.responses.use(stored.id)
+    if first is not None:
+        await endpoint.responses.keep(replace(first, id=new_id, document=document), conversation=None)
+    return replace(stored, id=new_id, document=document)
 
 
 async def _keep(endpoint: Endpoint, stored: StoredResponse, conversation: str | None) -> None:

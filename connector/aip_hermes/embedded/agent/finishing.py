@@ -1,0 +1,26 @@
+"""What was begun is finished, also when somebody cancels in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+__all__ = ["finished"]
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+async def finished(work: Coroutine[Any, Any, T]) -> T:
+    """Return the outcome of `work`. A cancel meanwhile waits for its end and is raised then."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("turn.failed_while_cancelled", cause=type(task.exception()).__name__)
+        raise
