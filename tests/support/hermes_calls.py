@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from aip_hermes.contract.handler import Actor, Answer, Call, Handler
+from aip_hermes.contract.handler import Actor, Answer, Call, Handler, Publish, unpublished
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import Endpoint, HermesConnector
@@ -115,7 +115,13 @@ def call_of(name: str, values: Mapping[str, Any] | None = None, **members: Any) 
     return Call(**(defaults | members))
 
 
-async def attempt(handler: Handler, call: Call, *, described: Mapping[str, Any] | None = None) -> Answer | ActionFailed:
+async def attempt(
+    handler: Handler,
+    call: Call,
+    *,
+    described: Mapping[str, Any] | None = None,
+    publish: Publish = unpublished,
+) -> Answer | ActionFailed:
     """Run one attempt as a runtime does and return its outcome."""
     try:
         handler.check(call)
@@ -123,7 +129,7 @@ async def attempt(handler: Handler, call: Call, *, described: Mapping[str, Any] 
     except ActionFailed as exc:
         return exc
     try:
-        outcome: Answer | ActionFailed = await handler.send(call, prepared)
+        outcome: Answer | ActionFailed = await handler.send(call, prepared, publish=publish)
     except ActionFailed as exc:
         outcome = exc
     return await handler.confirm(call, prepared, outcome)

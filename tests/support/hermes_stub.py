@@ -26,6 +26,7 @@ __all__ = [
     "StubEndpoint",
     "reply_error",
     "reply_json",
+    "reset",
     "row_of",
 ]
 
@@ -320,7 +321,7 @@ class StubEndpoint:
             await reader.read(1)
             return False
         if reply.behaviour == "reset":
-            _reset(writer)
+            reset(writer)
             return False
         length = len(reply.body) if reply.declared_length is None else reply.declared_length
         head = [f"HTTP/1.1 {reply.status} Stub", f"content-length: {length}"]
@@ -329,7 +330,7 @@ class StubEndpoint:
         writer.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
         await writer.drain()
         if reply.behaviour == "cut":
-            _reset(writer)
+            reset(writer)
             return False
         return not reply.close
 
@@ -345,7 +346,7 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Arrived | None
     return Arrived(method=method, target=target, headers=headers, body=body, connection=connection)
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def reset(writer: asyncio.StreamWriter) -> None:
     """Close with RST instead of FIN, as a proxy that gives up does."""
     raw = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
