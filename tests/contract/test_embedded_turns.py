@@ -256,7 +256,8 @@ async def test_a_turn_whose_caller_leaves_is_stored(tmp_path: Path) -> None:
         ([{"type": "image_url"}], "invalid_image_url"),
         ([{"type": "input_image", "image_url": {"url": "ftp://host/y.png"}}], "invalid_image_url"),
         ([5], "missing_message"),
-        ([{"type": "text", "text": "x"}, 5], "invalid_content_part"),
+        ([{"type": "image_url", "image_url": {"url": "data:image/png"}}], "unsupported_content_type"),
+        ([{"type": "image_url", "image_url": {"url": PICTURE, "detail": 5}}], "invalid_content_part"),
     ],
 )
 @pytest.mark.requirement("embedded:turn:input")
@@ -285,9 +286,10 @@ async def test_a_system_message_is_a_text(tmp_path: Path, name: str) -> None:
         ("x" * 70_000, "x" * 65_536, "x" * 65_536),
         ("W\0s\ud83d", "W\0s\ufffd", "W\0s\ufffd"),
         (["a", {"type": "INPUT_TEXT", "text": 5}], "a\n5", "a\n5"),
+        ([{"type": "text", "text": "x"}, 5, {"type": "text", "text": ""}, "y"], "x\ny", "x\ny"),
         (
             [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}}],
-            [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE}}],
+            [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}}],
             "look\n[screenshot]",
         ),
     ],

@@ -205,6 +205,8 @@ _BAD = {
     "blank message": ("session_chat", {"session_id": "s", "message": "  "}),
     "number message": ("session_chat", {"session_id": "s", "message": 5}),
     "no parts": ("session_chat", {"session_id": "s", "message": []}),
+    "bare texts": ("session_chat", {"session_id": "s", "message": ["hi"]}),
+    "blank parts": ("session_chat", {"session_id": "s", "message": [{"type": "text", "text": " "}, 5]}),
     "blank prompt first": ("session_chat", {"session_id": "s", "prompt": " ", "query": "q"}),
     "body no object": ("session_patch", {"session_id": "s", "body": [1]}),
     "key 257": ("session_chat", {"session_id": "s", "message": "m", "session_key": "k" * 257}),

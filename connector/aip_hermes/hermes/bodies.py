@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aip_hermes.contract import load_capability_file
 from aip_hermes.contract.operation import BodyRule, Operation
+from aip_hermes.hermes_api import says_something
 
 __all__ = ["Broken", "body_of"]
 
@@ -55,7 +56,7 @@ def _message(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(instead, str) and instead.strip():
             body["message"] = instead
     message = body["message"] if body.get("message") is not None else body.get("input")
-    if not _said(message):
+    if not says_something(message):
         raise Broken("a message is missing: `message` is a text or a list of parts, not blank")
     return {name: value for name, value in body.items() if name not in _MESSAGE_ONLY}
 

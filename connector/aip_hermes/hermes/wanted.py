@@ -11,12 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from aip_hermes.hermes_api import MAX_MESSAGE_CHARS, MAX_MESSAGE_PARTS, SCREENSHOT, clean_title
+from aip_hermes.hermes_api import clean_title, stored_text
 
-__all__ = ["sent_facts", "sha256_text", "stored_text", "wanted_facts"]
-
-_TEXT_PARTS = ("text", "input_text", "output_text")
-_IMAGE_PARTS = ("image_url", "input_image")
+__all__ = ["sent_facts", "sha256_text", "wanted_facts"]
 
 
 def wanted_facts(*, new_id: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,27 +48,6 @@ def _last(body: Mapping[str, Any]) -> object:
     several = body.get("messages", body.get("input"))
     last = several[-1] if isinstance(several, list) and several else None
     return last.get("content") if isinstance(last, Mapping) and "role" in last else several
-
-
-def stored_text(message: object) -> str | None:
-    """Return a message as Hermes stores it; None for what it would not store.
-
-    A text is cut at 65,536 characters. Of a list at most 1,000 parts count; their texts are joined by newlines, and an
-    image stands as `[screenshot]`.
-    """
-    if isinstance(message, str):
-        return message[:MAX_MESSAGE_CHARS]
-    if not isinstance(message, list):
-        return None
-    texts: list[str] = []
-    for part in message[:MAX_MESSAGE_PARTS]:
-        if isinstance(part, str):
-            texts.append(part[:MAX_MESSAGE_CHARS])
-        elif isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str):
-            texts.append(str(part["text"])[:MAX_MESSAGE_CHARS])
-        elif isinstance(part, Mapping) and part.get("type") in _IMAGE_PARTS:
-            texts.append(SCREENSHOT)
-    return "\n".join(texts) if texts else None
 
 
 def sha256_text(text: str) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from aip_hermes.hermes_api.errors import HermesCode, error_body, header_error_body, unauthorized_body
-from aip_hermes.hermes_api.message import (
+from aip_hermes.hermes_api.content import (
+    IMAGE_PARTS,
     MAX_MESSAGE_CHARS,
     MAX_MESSAGE_PARTS,
-    MESSAGE_FIELDS,
     SCREENSHOT,
-    message_object,
+    TEXT_PARTS,
+    part_kind,
+    part_text,
+    says_something,
+    stored_text,
 )
+from aip_hermes.hermes_api.errors import HermesCode, error_body, header_error_body, unauthorized_body
+from aip_hermes.hermes_api.message import MESSAGE_FIELDS, message_object
 from aip_hermes.hermes_api.schedules import ScheduleRefused, next_run, parse_schedule
 from aip_hermes.hermes_api.session import (
     LINEAGE_MARKERS,
@@ -30,6 +35,7 @@ from aip_hermes.hermes_api.session_ids import (
 from aip_hermes.hermes_api.titles import TITLE_MAX, clean_title, lineage_base, next_lineage_title, title_problem
 
 __all__ = [
+    "IMAGE_PARTS",
     "LINEAGE_MARKERS",
     "LIST_FIELDS",
     "MAX_MESSAGE_CHARS",
@@ -40,6 +46,7 @@ __all__ = [
     "SCREENSHOT",
     "SESSION_FIELDS",
     "SESSION_ROW_FIELDS",
+    "TEXT_PARTS",
     "TITLE_MAX",
     "HermesCode",
     "ScheduleRefused",
@@ -55,8 +62,12 @@ __all__ = [
     "next_lineage_title",
     "next_run",
     "parse_schedule",
+    "part_kind",
+    "part_text",
     "refused_new_id",
+    "says_something",
     "session_object",
+    "stored_text",
     "title_problem",
     "unauthorized_body",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["MAX_MESSAGE_CHARS", "MAX_MESSAGE_PARTS", "MESSAGE_FIELDS", "SCREENSHOT", "message_object"]
+__all__ = ["MESSAGE_FIELDS", "message_object"]
 
 MESSAGE_FIELDS: Final = (
     "id",
@@ -22,15 +22,6 @@ MESSAGE_FIELDS: Final = (
     "reasoning_content",
 )
 """The 12 members of a message object, always all; ordered by `id`, which grows over the whole store and has gaps."""
-
-MAX_MESSAGE_CHARS: Final = 65_536
-"""An endpoint silently cuts the text of a turn here, in code points."""
-
-MAX_MESSAGE_PARTS: Final = 1_000
-"""An endpoint silently drops the parts of a turn beyond these."""
-
-SCREENSHOT: Final = "[screenshot]"
-"""What stands in the stored text for each image of a turn."""
 
 
 def message_object(row: Mapping[str, Any]) -> dict[str, Any]:

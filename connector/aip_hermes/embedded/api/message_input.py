@@ -8,12 +8,19 @@ from typing import Any, Final
 
 from aip_hermes.embedded.api.answers import Refusal
 from aip_hermes.embedded.session_db.columns import scrubbed, text_of
-from aip_hermes.hermes_api import MAX_MESSAGE_CHARS, MAX_MESSAGE_PARTS, HermesCode
+from aip_hermes.hermes_api import (
+    IMAGE_PARTS,
+    MAX_MESSAGE_CHARS,
+    MAX_MESSAGE_PARTS,
+    TEXT_PARTS,
+    HermesCode,
+    part_kind,
+    part_text,
+    says_something,
+)
 
 __all__ = ["Content", "TurnInput", "check_parts", "content_of", "stored_text", "turn_input"]
 
-_TEXT: Final = frozenset({"text", "input_text", "output_text"})
-_IMAGE: Final = frozenset({"image_url", "input_image"})
 _FILE: Final = frozenset({"file", "input_file"})
 
 Content = str | list[dict[str, Any]]
@@ -46,10 +53,10 @@ def content_of(message: object, *, param: str) -> Content | None:
     """Return the content of a message; None where it says nothing. param: what a refusal of a part names."""
     if isinstance(message, str) and message.strip():
         return _cut(message)
-    if isinstance(message, list) and any(_says_something(part) for part in message):
-        parts = [_part(part, param) for part in message[:MAX_MESSAGE_PARTS]]
+    if isinstance(message, list) and says_something(message):
+        parts = [part for given in message[:MAX_MESSAGE_PARTS] if (part := _part(given, param)) is not None]
         if all(part["type"] == "text" for part in parts):
-            return _cut("\n".join(part["text"] for part in parts))
+            return "\n".join(part["text"] for part in parts)
         return parts
     return None
 
@@ -65,33 +72,31 @@ def stored_text(content: Content) -> str:
     return text_of(content)
 
 
-def _says_something(part: object) -> bool:
+def _part(part: object, param: str) -> dict[str, Any] | None:
+    """Return one part for a model; None for an empty text and for a bare number, which say nothing."""
     if not isinstance(part, Mapping):
-        return False
-    return _kind(part) in _IMAGE or (_kind(part) in _TEXT and bool(_text(part).strip()))
-
-
-def _kind(part: Mapping[str, Any]) -> str:
-    return str(part.get("type")).lower()
-
-
-def _text(part: Mapping[str, Any]) -> str:
-    text = part.get("text")
-    return "" if text is None else str(text)
-
-
-def _part(part: object, param: str) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": "text", "text": _cut(part)}
-    if not isinstance(part, Mapping):
-        raise Refusal(400, "A content part is a text or an object", code=HermesCode.INVALID_CONTENT_PART, param=param)
-    kind = _kind(part)
-    if kind in _TEXT:
-        return {"type": "text", "text": _cut(_text(part))}
-    if kind in _IMAGE:
-        return {"type": "image_url", "image_url": {"url": _image_url(part.get("image_url"), param)}}
+        return {"type": "text", "text": _cut(part)} if isinstance(part, str) and part else None
+    kind = part_kind(part)
+    if kind in TEXT_PARTS:
+        text = part_text(part)
+        return {"type": "text", "text": scrubbed(text)} if text else None
+    if kind in IMAGE_PARTS:
+        return {"type": "image_url", "image_url": _image(part, param)}
     what = "Files are not supported here" if kind in _FILE else "Only text and image parts are supported"
     raise Refusal(400, what, code=HermesCode.UNSUPPORTED_CONTENT_TYPE, param=param)
+
+
+def _image(part: Mapping[str, Any], param: str) -> dict[str, Any]:
+    image, detail = part.get("image_url"), part.get("detail")
+    if isinstance(image, Mapping):
+        detail = image.get("detail", detail)
+    url = {"url": _image_url(image, param)}
+    if detail is None:
+        return url
+    if not isinstance(detail, str) or not detail.strip():
+        what = "The detail of an image is a text that is not blank"
+        raise Refusal(400, what, code=HermesCode.INVALID_CONTENT_PART, param=param)
+    return url | {"detail": scrubbed(detail.strip())}
 
 
 def _image_url(image: object, param: str) -> str:
@@ -99,7 +104,7 @@ def _image_url(image: object, param: str) -> str:
     if not isinstance(url, str) or not url.strip():
         raise Refusal(400, "An image part needs an image URL", code=HermesCode.INVALID_IMAGE_URL, param=param)
     url = scrubbed(url.strip())
-    if url.lower().startswith(("http://", "https://", "data:image/")):
+    if url.lower().startswith(("http://", "https://")) or (url.lower().startswith("data:image/") and "," in url):
         return url
     if url.lower().startswith("data:"):
         what = "Only image data URLs are supported"
