@@ -73,4 +73,29 @@ PROMISES = (
         source="runtime behaviour §10",
         sentence="A cancelled action settles its key, and its session is free for the next call.",
     ),
+    Promise(
+        id="runtime:queue:acknowledged",
+        source="runtime behaviour §4, design D8",
+        sentence="An asynchronous action is checked when it is submitted and acknowledged once it waits durably.",
+    ),
+    Promise(
+        id="runtime:queue:runs-once",
+        source="issue 3",
+        sentence="A queued action runs once, in the order of the queue, also over restarts, and its result is stored.",
+    ),
+    Promise(
+        id="runtime:queue:crash",
+        source="design D4",
+        sentence="A crash before the intent lets a queued action wait again; after it the outcome is unknown.",
+    ),
+    Promise(
+        id="runtime:queue:delay",
+        source="runtime behaviour §4",
+        sentence="An action that waited longer than its service level fails, certain, and nothing is sent.",
+    ),
+    Promise(
+        id="runtime:queue:cancel",
+        source="design D8",
+        sentence="Cancelling a queued action sends nothing and stores its cancelled result.",
+    ),
 )

@@ -100,6 +100,8 @@ class ScriptedConnector:
     stopped: Mapping[str, Any] = field(default_factory=lambda: {"stopped": True, "note": "asked once"})
     streaming: frozenset[str] = frozenset()
     """Operations that are offered as streaming and cancellable, whatever their rows say."""
+    queueing: frozenset[str] = frozenset()
+    """Operations that are offered in mode async too."""
 
     @property
     def connector_id(self) -> str:
@@ -123,6 +125,8 @@ class ScriptedConnector:
         ]
 
     def _row(self, row: Operation) -> Operation:
+        if row.name in self.queueing:
+            return row.model_copy(update={"modes": ("sync", "async")})
         if row.name not in self.streaming:
             return row
         return row.model_copy(update={"modes": ("sync", "streaming"), "completion": "streaming", "cancel": True})

@@ -174,7 +174,9 @@ class Site:
         return Database(self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID, read_only=read_only)
 
     async def submit(self, runtime: Runtime, given: wire.Action, by: Caller | None = None) -> wire.ActionResult:
-        return await runtime.submit(given, by or requester(), MessageContext())
+        answered = await runtime.submit(given, by or requester(), MessageContext())
+        assert isinstance(answered, wire.ActionResult)
+        return answered
 
 
 def approval_request(result: wire.ActionResult) -> wire.ApprovalRequest:

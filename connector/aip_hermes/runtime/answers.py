@@ -14,7 +14,16 @@ from aip_hermes.contract.handler import Answer
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.cancellation import Cancelled
 
-__all__ = ["Stored", "answer", "failed", "replay", "stored_answer", "stored_cancelled", "stored_failure"]
+__all__ = [
+    "Stored",
+    "acknowledged",
+    "answer",
+    "failed",
+    "replay",
+    "stored_answer",
+    "stored_cancelled",
+    "stored_failure",
+]
 
 Stored = Mapping[str, Any]
 """`{"status", "output"?, "text"?, "error"?}`."""
@@ -49,6 +58,16 @@ def stored_cancelled(cancelled: Cancelled) -> dict[str, Any]:
 def answer(action_id: str, stored: Stored) -> wire.ActionResult:
     """Return a stored result as it is."""
     return _result(action_id, stored, stored.get("output"))
+
+
+def acknowledged(action_id: str) -> wire.Ack:
+    """Return what a queued submission is answered with."""
+    return wire.Ack(
+        action_id=action_id,
+        status="queued",
+        reason="accepted for asynchronous execution",
+        queue={"scheduler": "aip-runtime"},
+    )
 
 
 def failed(action_id: str, failure: ActionFailed) -> wire.ActionResult:

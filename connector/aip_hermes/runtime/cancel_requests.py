@@ -16,6 +16,7 @@ from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.cancellation import Cancelled, RunningActions
 from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, HandlerBroken, NotAuthorized
 from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
 from aip_hermes.runtime.waiting import Finished, within
 
@@ -66,6 +67,12 @@ class CancelRequests:
                         continue
                     self._finished.tell(**address, stored=parked)
                     return answer(action_id, parked)
+                if row["state"] == "queued":
+                    waiting = await self._end_queued(row, reason)
+                    if waiting is None:
+                        continue
+                    self._finished.tell(**address, stored=waiting)
+                    return answer(action_id, waiting)
                 running = self._running.find(**address)
                 if running is not None and not running.ask(reason) and running.phase == "sending":
                     raise CancelUnsupported(
@@ -97,22 +104,46 @@ class CancelRequests:
             )
         return rows[0]
 
+    async def _end_queued(self, row: Mapping[str, Any], reason: str | None) -> dict[str, Any] | None:
+        """End an action that waits for the worker; None when the worker came first."""
+        cancelled = self._unsent(row, reason)
+
+        def once(connection: Connection) -> dict[str, Any] | None:
+            now = approvals.action_of(connection, row["tenant"], row["action_id"])
+            if now["state"] != "queued":
+                return None
+            return settle(
+                connection,
+                tenant=now["tenant"],
+                action_id=now["action_id"],
+                attempt=now["attempt"],
+                ending=Ending(outcome=cancelled),
+                now=self._clock.now_ms(),
+                new_id=self._new_id,
+            )
+
+        return await self._database.write(once)
+
+    def _unsent(self, row: Mapping[str, Any], reason: str | None) -> Cancelled:
+        message = "the action was cancelled before anything was sent"
+        details = {"action_id": row["action_id"], "sent": False}
+        if row["approval_id"] is not None:
+            details["approval_id"] = row["approval_id"]
+        connector = self._connectors.get(row["capability_id"])
+        if connector is None:
+            return Cancelled(failure=HandlerBroken(message, details=details), reason=reason)
+        failure = connector.failure("cancelled", message, details=details, uncertain=False)
+        return Cancelled(failure=failure, reason=reason)
+
     async def _end_parked(self, row: Mapping[str, Any], caller: Caller, reason: str | None) -> dict[str, Any] | None:
         """End a parked action and its approval together; None when a decision came first."""
-        message = "the action was cancelled before anything was sent"
-        details = {"action_id": row["action_id"], "approval_id": row["approval_id"], "sent": False}
-        connector = self._connectors.get(row["capability_id"])
-        failure = (
-            HandlerBroken(message, details=details)
-            if connector is None
-            else connector.failure("cancelled", message, details=details, uncertain=False)
-        )
+        cancelled = self._unsent(row, reason)
 
         def once(connection: Connection) -> dict[str, Any] | None:
             return approvals.cancel_parked(
                 connection,
                 row,
-                Cancelled(failure=failure, reason=reason),
+                cancelled,
                 by=caller.named,
                 now=self._clock.now_ms(),
                 new_id=self._new_id,

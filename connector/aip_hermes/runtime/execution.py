@@ -333,7 +333,9 @@ class Executor:
 def _storable(submission: Submission, outcome: Ended) -> Ended:
     if isinstance(outcome, Cancelled):
         return outcome
-    return storable(outcome, capability_id=submission.action.capability_id, read_only=submission.read_only)
+    # A capability that was withdrawn meanwhile can't say that it only reads.
+    read_only = submission.published is not None and submission.read_only
+    return storable(outcome, capability_id=submission.action.capability_id, read_only=read_only)
 
 
 def _kept(connection: Connection, submission: Submission) -> Mapping[str, Any]:

@@ -40,6 +40,7 @@ __all__ = [
     "NotAuthorized",
     "OutcomeLost",
     "OutputInvalid",
+    "QueueDelayExceeded",
     "ResultNotReady",
     "RuntimeStopping",
     "TenantMismatch",
@@ -171,6 +172,10 @@ class OutcomeLost(ActionFailed, code="runtime.outcome_unknown", category="tempor
 
 class CapabilityWithdrawn(ActionFailed, code="connector.operation_unsupported"):
     """The capability was withdrawn between approval and execution."""
+
+
+class QueueDelayExceeded(ActionFailed, code="sla.queue_delay_exceeded", category="policy"):
+    """A queued action waited longer than its service level allows."""
 
 
 class ChunkNotStored(ActionFailed, code="runtime.chunk_not_stored", category="temporary"):

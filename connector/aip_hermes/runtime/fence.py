@@ -29,6 +29,7 @@ from aip_hermes.runtime.submission import Fence, Submission
 __all__ = ["Bound", "Claimed", "Running", "Verdict", "claim", "fence_of", "in_progress", "look", "settle_key"]
 
 _Row = Mapping[str, Any]
+_UNDER_WAY = ("queued", "running")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,7 +190,7 @@ def _judge_action(row: _Row | None, submission: Submission) -> Bound | Running |
             },
         )
     bound = Bound(action=row, key=None)
-    if row["state"] == "running":
+    if row["state"] in _UNDER_WAY:
         return Running(bound=bound, reserved_until=row["reserved_until"])
     return None if row["frees_key"] else bound
 
@@ -210,7 +211,7 @@ def _judge_key(connection: Connection, key: _Row, submission: Submission) -> Bou
     differs = key["input_hash"] != digests.fence_input_hash(submission.action)
     bound = Bound(action=row, key=key, input_differs=differs)
     # The action's state decides, not the key's flag: an approved action runs although its pending answer was given.
-    return Running(bound=bound, reserved_until=row["reserved_until"]) if row["state"] == "running" else bound
+    return Running(bound=bound, reserved_until=row["reserved_until"]) if row["state"] in _UNDER_WAY else bound
 
 
 def _reserve(connection: Connection, submission: Submission, fence: Fence, *, now: int) -> _Row | None:

@@ -24,7 +24,8 @@ class RuntimeLimits:
 
     queue_delay_ms: longest wait for a session (published as `sla.max_queue_delay_ms`). key_wait_ms: longest wait of an
     equal submission for the one that runs. overrun_ms: grace for a handler that overran its deadline. confirm_ms: for
-    reading back. cancel_ms: for stopping at the provider. settle_wait_ms: how long an answer waits for a store that
+    reading back. cancel_ms: for stopping at the provider. queue_width: how
+    many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that
     can't be written. close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
     """
 
@@ -33,6 +34,7 @@ class RuntimeLimits:
     overrun_ms: int = 1_000
     confirm_ms: int = 2_000
     cancel_ms: int = 5_000
+    queue_width: int = 8
     settle_wait_ms: int = 5_000
     close_wait_ms: int = 3_000
     past_ms: int = 300_000

@@ -7,6 +7,7 @@ Source: runtime behaviour §2; design §3, D3, D5, D8.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
 from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.runtime import approvals, policy
-from aip_hermes.runtime.answers import answer, failed
+from aip_hermes.runtime.answers import acknowledged, answer, failed
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import (
@@ -36,7 +37,7 @@ from aip_hermes.runtime.failures import (
 )
 from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim, fence_of, in_progress, look
 from aip_hermes.runtime.limits import RuntimeLimits
-from aip_hermes.runtime.store import from_json, to_json
+from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Finished, Overrun, within
 
@@ -44,10 +45,11 @@ __all__ = ["Pipeline"]
 
 log = structlog.get_logger(__name__)
 
-MODES: Final = frozenset({"sync", "streaming"})
+MODES: Final = frozenset({"sync", "streaming", "async"})
 """Modes that this runtime runs, whatever a capability supports."""
 
-_Passed = Submission | wire.ActionResult
+_Answer = wire.ActionResult | wire.Ack
+_Passed = Submission | wire.ActionResult | wire.Ack
 _Check = Callable[[Submission], Awaitable[_Passed]]
 
 
@@ -66,8 +68,10 @@ class Pipeline:
         new_id: NewId,
         faults: Faults,
         limits: RuntimeLimits,
+        queued: asyncio.Event,
     ) -> None:
-        """connectors: capability id → the connector that offers it."""
+        """connectors: capability id → the connector that offers it. queued: set after each enqueue."""
+        self._queued = queued
         self._database = database
         self._catalog = catalog
         self._connectors = connectors
@@ -90,8 +94,8 @@ class Pipeline:
             self._fence,
         )
 
-    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
-        """Return the action's result.
+    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> _Answer:
+        """Return the action's result, or for one that is queued the acknowledgement.
 
         Raises: RequestRefused for a request that never became an action.
         """
@@ -99,21 +103,25 @@ class Pipeline:
             submission = Submission.of(action, caller, context)
             for check in self._checks:
                 passed = await check(submission)
-                if isinstance(passed, wire.ActionResult):
+                if isinstance(passed, wire.ActionResult | wire.Ack):
                     return passed
                 submission = passed
             return await self._execute(submission)
         except ActionFailed as failure:
             return failed(action.id, failure)
 
-    async def resume(self, submission: Submission) -> Mapping[str, Any]:
-        """Run an approved action through the same path; return what is kept of its result."""
+    async def resume(self, submission: Submission, *, refused: ActionFailed | None = None) -> Mapping[str, Any]:
+        """Run an approved or queued action through the same path; return what is kept of its result.
+
+        refused: why it may not run after all; it is settled with that.
+        """
         ready: ActionFailed | None = None
         try:
             for check in (self._capability, self._input_schema, self._key, self._handler_check, self._policy):
                 passed = await check(submission)
                 assert isinstance(passed, Submission)  # noqa: S101 - these five never answer
                 submission = passed
+            ready = refused
         except RequestRefused:
             ready = CapabilityWithdrawn("the capability was withdrawn after the approval; nothing was sent")
         except ActionFailed as failure:
@@ -215,13 +223,14 @@ class Pipeline:
 
     # Running, waiting, parking.
 
-    async def _execute(self, submission: Submission) -> wire.ActionResult:
-        if submission.read_only and not submission.handler.operation.streaming:
+    async def _execute(self, submission: Submission) -> _Answer:
+        queued = submission.action.mode == "async"
+        if submission.read_only and not queued and not submission.handler.operation.streaming:
             stored = await self._executor.read(submission)
             if isinstance(stored, Claimed | Bound | Running):
                 return await self._from_verdict(submission, stored)
             return answer(submission.action.id, stored)
-        ready = await self._ready_before_claim(submission)
+        ready = None if queued else await self._ready_before_claim(submission)
         intent = isinstance(ready, Prepared)
         facts = to_json(ready.facts) if isinstance(ready, Prepared) else None
 
@@ -236,7 +245,22 @@ class Pipeline:
         submission = submission.with_changes(attempt=verdict.attempt)
         if submission.approval_policy is not None:
             return await self._ask(submission, submission.approval_policy)
+        if queued:
+            return await self._enqueue(submission)
         return answer(submission.action.id, await self._executor.run(submission, ready=ready))
+
+    async def _enqueue(self, submission: Submission) -> wire.Ack:
+        """Let a claimed action wait for the worker, durably, before it is acknowledged."""
+        params = {
+            "tenant": submission.tenant,
+            "action_id": submission.action.id,
+            "attempt": submission.attempt,
+            "parked": to_json(submission.parked()),
+            "now": self._clock.now_ms(),
+        }
+        await self._database.write(lambda connection: connection.execute(QUERIES["enqueue_action"], params))
+        self._queued.set()
+        return acknowledged(submission.action.id)
 
     async def _ready_before_claim(self, submission: Submission) -> Prepared | ActionFailed | None:
         """Prepare what reads nothing and waits for nobody, so that claim and intent are one commit."""
@@ -294,12 +318,14 @@ class Pipeline:
         log.error("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__, exc_info=exc)
         return HandlerBroken("the connector failed in a way it does not declare; nothing was sent")
 
-    async def _answered(self, submission: Submission) -> wire.ActionResult | None:
+    async def _answered(self, submission: Submission) -> _Answer | None:
         verdict = await self._database.read(lambda connection: look(connection, submission, now=self._clock.now_ms()))
         return None if verdict is None else await self._from_verdict(submission, verdict)
 
-    async def _from_verdict(self, submission: Submission, verdict: Verdict) -> wire.ActionResult:
-        """Answer from the store, or wait for the one who runs."""
+    async def _from_verdict(self, submission: Submission, verdict: Verdict) -> _Answer:
+        """Answer from the store, or wait for the one who runs. Who asked for no result now is told that it waits."""
+        if isinstance(verdict, Running) and submission.action.mode == "async":
+            return acknowledged(verdict.owner)
         if isinstance(verdict, Running):
             return await self._wait_for(submission, verdict)
         assert isinstance(verdict, Bound)  # noqa: S101 - a claim is no answer

@@ -229,7 +229,7 @@ def _status(row: _Row, *, include_result: bool) -> wire.ActionStatus:
         "queued_state": _queued_state(row, stored),
         "result_status": stored["status"] if settled else None,
         "approval_id": row["approval_id"],
-        "started_at": None if row["state"] == "pending_approval" else wire.rfc3339(row["claimed_at"]),
+        "started_at": None if row["state"] in ("pending_approval", "queued") else wire.rfc3339(row["claimed_at"]),
         "updated_at": wire.rfc3339(row["updated_at"]),
         "completed_at": wire.rfc3339(row["settled_at"]) if settled else None,
         "result": answer(row["action_id"], stored).wire() if settled and include_result else None,
@@ -239,8 +239,8 @@ def _status(row: _Row, *, include_result: bool) -> wire.ActionStatus:
 
 
 def _queued_state(row: _Row, stored: Mapping[str, Any] | None) -> str | None:
-    """The queue's view exists for actions that an approval blocked."""
-    if row["approval_id"] is None:
+    """The queue's view exists for actions that waited: for a decision, or for the worker."""
+    if row["approval_id"] is None and row["queued_at"] is None:
         return None
     if row["state"] == "pending_approval":
         return "requires_human"

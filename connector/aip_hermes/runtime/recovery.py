@@ -4,6 +4,7 @@
 |---|---|
 | claimed, no intent, no decision | failed, certain, retryable: nothing was sent |
 | claimed, no intent, released by an approval | run, exactly once |
+| taken from the queue, no intent | waits again, at its place |
 | intent recorded | failed, uncertain: it may have been sent; its session stays closed for the hold time |
 | parked, time up | expired |
 
@@ -44,6 +45,8 @@ async def recover(
         released: list[Released] = []
         for action in connection.execute(QUERIES["fetch_unfinished"]):
             approval = _released_by(connection, action)
+            if _waits_again(connection, action, now=now):
+                continue
             if approval is not None:
                 connection.execute(
                     QUERIES["give_lock_back"], {"tenant": action["tenant"], "action_id": action["action_id"]}
@@ -55,6 +58,15 @@ async def recover(
         return released
 
     return await database.write(once)
+
+
+def _waits_again(connection: Connection, action: Mapping[str, Any], *, now: int) -> bool:
+    """Whether it came from the queue and was not sent; it goes back to its place."""
+    if action["queued_at"] is None or action["intent_at"] is not None:
+        return False
+    address = {"tenant": action["tenant"], "action_id": action["action_id"]}
+    connection.execute(QUERIES["give_lock_back"], address)
+    return bool(connection.execute(QUERIES["put_back"], {**address, "now": now}))
 
 
 def _released_by(connection: Connection, action: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -27,6 +27,7 @@ from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
+from aip_hermes.runtime.queue import QueueWorker
 from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
@@ -62,8 +63,9 @@ class Runtime:
         self._limits = limits
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
+        self._worker: asyncio.Task[None] | None = None
         finished, running = Finished(), RunningActions()
-        self._watchers = Watchers()
+        self._watchers, queued = Watchers(), asyncio.Event()
         by_capability = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         locks = SerialLocks(database=database, clock=clock, wait_ms=limits.queue_delay_ms)
         self._executor = Executor(
@@ -87,6 +89,10 @@ class Runtime:
             new_id=new_id,
             faults=faults,
             limits=limits,
+            queued=queued,
+        )
+        self._queue = QueueWorker(
+            database=database, pipeline=self._pipeline, queued=queued, start=self._start, clock=clock, limits=limits
         )
         self._decisions = Decisions(
             database=database,
@@ -151,6 +157,7 @@ class Runtime:
         )
         for release in released:
             runtime._start(runtime._resume(release))
+        runtime._worker = asyncio.create_task(runtime._queue.run())
         return runtime
 
     async def aclose(self) -> None:
@@ -159,6 +166,7 @@ class Runtime:
         An action that is still running then is found by the next start (design D4).
         """
         self._stopping = True
+        await self._stop_worker()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks:
             try:
@@ -173,14 +181,24 @@ class Runtime:
         await self._database.close()
         self._owner.release()
 
+    async def _stop_worker(self) -> None:
+        """Take no more from the queue and let what runs end in time, as for every other action."""
+        if self._worker is None:
+            return
+        self._worker.cancel()
+        await asyncio.wait((self._worker,))
+        self._worker = None
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
-        """Run an action to its answer, whoever still listens.
+    async def submit(
+        self, action: wire.Action, caller: Caller, context: MessageContext
+    ) -> wire.ActionResult | wire.Ack:
+        """Run an action to its answer, whoever still listens; an asynchronous one is acknowledged when it waits.
 
         Raises: RequestRefused for a request that never became an action; StoreFailure when the store can't be used.
         """

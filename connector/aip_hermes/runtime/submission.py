@@ -163,7 +163,9 @@ class Submission:
         }
 
     @classmethod
-    def unparked(cls, parked: Mapping[str, Any], *, tenant: str, attempt: int, resumed: Resumption) -> Self:
+    def unparked(
+        cls, parked: Mapping[str, Any], *, tenant: str, attempt: int, resumed: Resumption | None = None
+    ) -> Self:
         """Return the submission that `parked` froze, in the name of its requester."""
         principal = wire.Principal.model_validate(parked["principal"])
         session_id, correlation_id = parked["session_id"], parked["correlation_id"]

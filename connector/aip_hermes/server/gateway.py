@@ -27,7 +27,9 @@ class ActionRuntime(Protocol):
 
     async def claim_message(self, message_id: MessageId, sent_at_ms: int, caller: Caller) -> None: ...
 
-    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult: ...
+    async def submit(
+        self, action: wire.Action, caller: Caller, context: MessageContext
+    ) -> wire.ActionResult | wire.Ack: ...
 
     async def status(
         self, action_id: ActionId, caller: Caller, *, include_result: bool = False

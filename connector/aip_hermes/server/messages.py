@@ -94,7 +94,8 @@ class Messages:
             return error_body(exc)
 
     async def _action(self, action: wire.Action, caller: Caller, context: MessageContext) -> Body:
-        return {"action_result": await self._gateway.runtime.submit(action, caller, context)}
+        answer = await self._gateway.runtime.submit(action, caller, context)
+        return {"ack" if isinstance(answer, wire.Ack) else "action_result": answer}
 
     async def _decision(self, decision: wire.ApprovalDecision, caller: Caller, context: MessageContext) -> Body:
         return {"event_stream": await self._gateway.runtime.decide(decision, caller)}

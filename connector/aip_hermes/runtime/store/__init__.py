@@ -19,7 +19,8 @@ APPLICATION_ID: Final = 0x41495052
 MIGRATIONS: Final = "aip_hermes.runtime.store.migrations"
 
 QUERIES: Final[Mapping[str, str]] = Queries.load(
-    package="aip_hermes.runtime.store", names=("actions.sql", "approvals.sql", "chunks.sql", "events.sql", "locks.sql")
+    package="aip_hermes.runtime.store",
+    names=("actions.sql", "approvals.sql", "chunks.sql", "events.sql", "locks.sql", "queue.sql"),
 )
 
 

@@ -20,7 +20,7 @@ RETURNING attempt;
 UPDATE actions SET
     attempt = attempt + 1, state = 'running', connector_id = :connector_id, session_id = :session_id,
     correlation_id = :correlation_id, claimed_at = :now, reserved_until = :reserved_until, intent_at = :intent_at,
-    settled_at = NULL, updated_at = :now,
+    settled_at = NULL, queued_at = NULL, updated_at = :now,
     facts = :facts, parked = NULL, result = NULL,
     approval_id = NULL, frees_key = 0, uncertain = 0
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'failed' AND frees_key = 1
@@ -50,7 +50,8 @@ RETURNING attempt;
 UPDATE actions SET
     state = :state, settled_at = :now, updated_at = :now, result = :result, frees_key = :frees_key,
     uncertain = :uncertain, parked = NULL
-WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND state IN ('running', 'pending_approval')
+WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
+    AND state IN ('queued', 'running', 'pending_approval')
 RETURNING attempt;
 
 -- name: fetch_unfinished

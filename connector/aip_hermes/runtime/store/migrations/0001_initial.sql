@@ -17,13 +17,15 @@ CREATE TABLE actions (
     session_id      TEXT,
     correlation_id  TEXT,
     attempt         INTEGER NOT NULL,
-    state           TEXT    NOT NULL CHECK (state IN ('running', 'pending_approval', 'completed', 'failed', 'cancelled')),
+    state           TEXT    NOT NULL CHECK (
+                        state IN ('queued', 'running', 'pending_approval', 'completed', 'failed', 'cancelled')),
     approval_id     TEXT,
     created_at      BIGINT  NOT NULL,
     claimed_at      BIGINT  NOT NULL,
     reserved_until  BIGINT  NOT NULL,
     intent_at       BIGINT,
     settled_at      BIGINT,
+    queued_at       BIGINT,
     updated_at      BIGINT  NOT NULL,
     facts           TEXT,
     parked          TEXT,
@@ -33,7 +35,8 @@ CREATE TABLE actions (
     PRIMARY KEY (tenant, action_id)
 );
 
-CREATE INDEX actions_unfinished ON actions (state) WHERE state IN ('running', 'pending_approval');
+CREATE INDEX actions_unfinished ON actions (state) WHERE state IN ('queued', 'running', 'pending_approval');
+CREATE INDEX actions_queued ON actions (queued_at, action_id) WHERE state = 'queued';
 
 CREATE TABLE idempotency_keys (
     tenant          TEXT    NOT NULL,

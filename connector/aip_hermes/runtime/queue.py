@@ -1,0 +1,100 @@
+"""The durable queue of asynchronous actions: one table, one worker, no retry.
+
+An action is checked when it is submitted, waits as a row, and runs through the same path as a synchronous one. It is
+started at most once: a worker that dies before the intent leaves it waiting, after the intent the outcome is unknown.
+Source: runtime behaviour §4; design D4, D8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import structlog
+
+from aip_hermes.contract.rows import load_capability_file
+from aip_hermes.database import Connection, Database, StoreFailure
+from aip_hermes.errors import ActionFailed
+from aip_hermes.ports import Clock
+from aip_hermes.runtime.failures import QueueDelayExceeded
+from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.pipeline import Pipeline
+from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.submission import Submission
+
+__all__ = ["QueueWorker"]
+
+log = structlog.get_logger(__name__)
+
+LOOK_S = 1.0
+"""How long the worker rests before it looks for work that nobody told it of."""
+
+
+class QueueWorker:
+    """Starts waiting actions, oldest first, at most `queue_width` at a time. `run` ends by cancellation."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        pipeline: Pipeline,
+        queued: asyncio.Event,
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        clock: Clock,
+        limits: RuntimeLimits,
+    ) -> None:
+        """queued: set by the pipeline after each enqueue. start: makes the task of an action that runs."""
+        self._database = database
+        self._pipeline = pipeline
+        self._queued = queued
+        self._clock = clock
+        self._start = start
+        self._width = asyncio.Semaphore(limits.queue_width)
+        self._longest_wait_ms = load_capability_file().common.max_queue_delay_ms
+
+    async def run(self) -> None:
+        """Work until cancelled; what runs then ends as every other action does."""
+        while True:
+            await self._width.acquire()
+            row = await self._next()
+            self._start(self._execute(row)).add_done_callback(self._done)
+
+    async def _next(self) -> Mapping[str, Any]:
+        while True:
+            self._queued.clear()
+            try:
+                rows = await self._database.write(self._take)
+            except StoreFailure as exc:
+                log.warning("queue.store_failed", error_type=type(exc).__name__)
+                rows = []
+            if rows:
+                return rows[0]
+            waiting = [asyncio.ensure_future(self._queued.wait()), asyncio.ensure_future(self._clock.sleep(LOOK_S))]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waiting:
+                    wait.cancel()
+
+    def _take(self, connection: Connection) -> list[dict[str, Any]]:
+        return connection.execute(QUERIES["take_queued"], {"now": self._clock.now_ms()})
+
+    async def _execute(self, row: Mapping[str, Any]) -> None:
+        submission = Submission.unparked(from_json(row["parked"]), tenant=row["tenant"], attempt=row["attempt"])
+        waited_ms = self._clock.now_ms() - row["queued_at"]
+        refused: ActionFailed | None = None
+        if waited_ms > self._longest_wait_ms:
+            refused = QueueDelayExceeded(
+                f"the action waited {waited_ms} ms in the queue, longer than its service level says; nothing was sent",
+                details={"action_id": row["action_id"], "max_queue_delay_ms": self._longest_wait_ms},
+            )
+        try:
+            await self._pipeline.resume(submission, refused=refused)
+        except StoreFailure as exc:
+            log.error("queue.action_unsettled", action_id=row["action_id"], error_type=type(exc).__name__)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._width.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("queue.worker_broken", error_type=type(error).__name__, exc_info=error)
