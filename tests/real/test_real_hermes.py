@@ -1,0 +1,60 @@
+"""Against a Hermes that somebody runs: `AIP_HERMES_REAL_URL` and `AIP_HERMES_REAL_KEY_FILE` name it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aip_hermes.cli.demo.theatre import theatre
+from aip_hermes.cli.demo.walk import Walk
+from aip_hermes.client import AipConnection
+from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey
+from aip_hermes.ports import new_id
+
+URL = os.environ.get("AIP_HERMES_REAL_URL", "")
+KEY_FILE = Path(os.environ.get("AIP_HERMES_REAL_KEY_FILE", ""))
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not URL, reason="no real Hermes: set AIP_HERMES_REAL_URL and AIP_HERMES_REAL_KEY_FILE"),
+]
+
+
+@pytest.mark.requirement("real:lifecycle")
+async def test_the_lifecycle_holds_and_surprises_are_told() -> None:
+    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+        steps = await Walk(stage).run(lambda _: None)
+    assert [step.failure for step in steps if step.failure] == []
+    assert any("with its child" in note for step in steps for note in step.notes)
+
+
+async def call(connection: AipConnection, operation: str, input: dict[str, Any]) -> dict[str, Any]:
+    reply = await connection.call(
+        CapabilityId(f"cap:hermes_agent:primary:{operation}"),
+        input,
+        action_id=ActionId(new_id("act_")),
+        idempotency_key=IdempotencyKey(new_id("key_")),
+    )
+    assert reply.result is not None
+    return reply.result
+
+
+@pytest.mark.requirement("real:half-fork")
+async def test_a_half_fork_is_uncertain_and_says_what_stands_there() -> None:
+    run = secrets.token_hex(4)
+    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+        for identity, title in ((f"taken-{run}", f"Taken {run}"), (f"source-{run}", f"Source {run}")):
+            created = await call(stage.requester, "session_create", {"body": {"id": identity, "title": title}})
+            assert created["status"] == "completed"
+        fork = {"session_id": f"source-{run}", "body": {"id": f"child-{run}", "title": f"Taken {run}"}}
+        answer = await call(stage.requester, "session_fork", fork)
+    assert answer["status"] == "failed"
+    details = answer["error"]["details"]
+    assert details["uncertain_outcome"] is True
+    assert details["provider"]["code"] == "invalid_title"
+    assert details["reconciliation"]["fork"]["state"] == "partial"
+    assert details["reconciliation"]["fork"]["child"]["parent_session_id"] == f"source-{run}"
