@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The stamp holds the folder and the Python: a moved folder, or another PYTHON asked for, makes the environment anew.
+ASKED := $(if $(filter file,$(origin PYTHON)),,$(PYTHON))
+STALE := $(shell test ! -e $(STAMP) || { read -r folder; read -r python; test "$$folder" = "$$(pwd)" && \
+  { test -z "$(ASKED)" || test "$(ASKED)" = "$$python"; }; } <$(STAMP) || echo again)
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check lock clean again
 
 demo: $(STAMP) ## Walk the session lifecycle between real processes, and say what was verified.
 	$(BIN)/aip-hermes demo $(DEMO)
@@ -30,10 +34,10 @@ lock: ## Renew requirements.lock (hashes, no addresses) from the ranges in pypro
 clean: ## Remove what the other targets made.
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock $(STALE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is %d.%d; try: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	@echo "Installing into $(VENV) (once, about a minute) ..." >&2
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(if $(STALE),false,$(BIN)/python -m pip --version) >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+	@{ pwd; echo "$(PYTHON)"; } >$@

@@ -18,6 +18,14 @@ from aip_hermes.cli.demo.report import print_table
 from aip_hermes.cli.demo.step import Step
 from tests.support.processes import AIP_HERMES, alive, children_of, finish, running_up, start
 
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def shown_table() -> list[str]:
+    """Return the lines of the table that the README shows, without the last one: it tells a time."""
+    text = README.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    return text.splitlines()[:-1]
+
 
 @pytest.fixture
 def temporary(tmp_path: Path) -> Path:
@@ -35,7 +43,7 @@ def key(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.requirement("demo:walk:verified", "demo:clean")
+@pytest.mark.requirement("demo:walk:verified", "demo:clean", "readme:by-hand")
 def test_the_demo_verifies_the_whole_lifecycle_and_leaves_nothing(temporary: Path) -> None:
     status, out, err = finish(start(["demo"], TMPDIR=str(temporary)))
     assert status == 0, out + err
@@ -43,6 +51,8 @@ def test_the_demo_verifies_the_whole_lifecycle_and_leaves_nothing(temporary: Pat
     assert "verifications held" in out
     assert "FAILED" not in out
     assert "zero requests at the endpoint" in out
+    printed = [line.rstrip() for line in out.splitlines()]
+    assert [line for line in shown_table() if line not in printed] == []
     assert list(temporary.iterdir()) == []
 
 

@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from aip_hermes.cli.home import HomeRefused, write_new
 from tests.support.processes import alive, children_of, finish, run_aipctl, running_up, start, stop
 
 
@@ -137,6 +139,28 @@ def test_init_writes_once_and_serve_takes_what_it_wrote(tmp_path: Path) -> None:
         assert json.loads(answer.stdout)["approval_list"]["approvals"] == []
     finally:
         assert stop(server) == 0
+
+
+@pytest.mark.requirement("up:secrets:not-committed")
+def test_a_folder_that_init_made_is_no_news_to_git_and_one_that_existed_is_left_alone(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for arguments in (["init", str(tmp_path / "aip")], ["init", str(mine), "--reviewer-dir", str(tmp_path / "away")]):
+        status, out, err = finish(start(arguments))
+        assert (status, out) == (0, ""), err
+    command = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+    news = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert sorted(news) == ["?? mine/aip-hermes.toml", "?? mine/approval-authority.json"]
+
+
+@pytest.mark.requirement("init:files")
+def test_a_file_that_could_not_be_written_leaves_no_draft(tmp_path: Path) -> None:
+    with pytest.raises(HomeRefused):
+        write_new(tmp_path / ("x" * 255), "text")
+    with pytest.raises(UnicodeEncodeError):
+        write_new(tmp_path / "fine", "\ud800")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.requirement("mistakes:one-sentence")

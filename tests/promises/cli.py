@@ -69,6 +69,11 @@ PROMISES = (
         sentence="Secrets are made on first start, files 0600 in folders 0700, and stay the same afterwards.",
     ),
     Promise(
+        id="up:secrets:not-committed",
+        source="issue 2, must hold",
+        sentence="A folder that was made for secrets is ignored by the repository that it lies in.",
+    ),
+    Promise(
         id="up:one-owner",
         source="design §6",
         sentence="A second `up` on one folder, or on a used port, stops with a sentence and no traceback.",

@@ -103,4 +103,4 @@ def _last_words(log: IO[bytes] | None) -> str:
     if log is None:
         return "; its messages stand above"
     text = Path(log.name).read_text(encoding="utf-8", errors="replace")
-    return f"; its last messages:\n{text[-2000:]}" if text else ""
+    return f"; its last messages:\n{text[-2000:].rstrip()}" if text else f"; {log.name} is empty: is the disk full?"

@@ -26,6 +26,7 @@ __all__ = [
 REQUESTER = "agent:local:requester"
 REVIEWER = "human:local:reviewer"
 TENANT = "local"
+_IGNORE_ALL = "*\n"
 
 
 class HomeRefused(Exception):
@@ -87,10 +88,21 @@ def make_hermes_home(folder: Path) -> Path:
 
 
 def _make_folder(place: Path) -> None:
+    """Make a folder for its owner alone; one that we made is kept out of the repository that it may lie in."""
+    ours = not place.exists()
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise HomeRefused(f"{place} can't be made: {error.strerror}; choose another folder") from None
+    if ours and not _ignores_itself(place.parent):
+        write_new(place / ".gitignore", _IGNORE_ALL)
+
+
+def _ignores_itself(place: Path) -> bool:
+    try:
+        return (place / ".gitignore").read_text(encoding="utf-8", errors="replace") == _IGNORE_ALL
+    except OSError:
+        return False
 
 
 def _new_secret() -> str:
@@ -118,16 +130,16 @@ def write_new(path: Path, text: str) -> bool:
         return False
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
             os.link(draft, path)
         except FileExistsError:
             return False
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise HomeRefused(f"{path} can't be written: {error.strerror}; choose another folder") from None
     return True

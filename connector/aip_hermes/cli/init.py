@@ -22,9 +22,10 @@ def run_init(*, folder: Path, reviewer_folder: Path | None) -> None:
     click.echo(f"reviewer's token:  {home.reviewer_token}", err=True)
     click.echo(f"who may approve:   {home.authority}", err=True)
     click.echo(
-        f"endpoint's key:    {home.hermes_key} (put your Hermes' API_SERVER_KEY there, or use the made one)", err=True
+        f"endpoint's key:    {home.hermes_key} (put your Hermes' API_SERVER_KEY there, or give Hermes this one)",
+        err=True,
     )
-    click.echo(f"next: edit base_url, then run: aip-hermes serve --config {home.settings}", err=True)
+    click.echo(f"next: set base_url in the settings, then run: aip-hermes serve --config {home.settings}", err=True)
 
 
 def ready_home(folder: Path) -> Home:
