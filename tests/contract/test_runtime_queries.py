@@ -19,6 +19,7 @@ from tests.support.runtime_site import (
     Site,
     action,
     approval_request,
+    authority,
     caller,
     decision,
     requester,
@@ -137,6 +138,19 @@ async def test_an_approval_is_seen_by_who_takes_part_or_may_decide(site: Site, b
         else:
             with pytest.raises(RequestRefused):
                 await runtime.approvals(by)
+
+
+@pytest.mark.requirement("runtime:query:approvals")
+@pytest.mark.parametrize("powers", [{"tenant_id": None, "tenant_policies": ()}, {"tenant_id": "tenant-b"}])
+async def test_an_authority_that_could_not_decide_sees_nothing(site: Site, powers: dict[str, Any]) -> None:
+    bystander = "human:example:bystander"
+    site.authorities = (authority(), authority(bystander, **{"tenant_policies": (), **powers}))
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+        with pytest.raises(RequestRefused) as refused:
+            await runtime.approval(request.id, caller(bystander))
+        assert refused.value.code == "auth.not_authorized"
+        assert (await runtime.approvals(caller(bystander))).approvals == []
 
 
 @pytest.mark.requirement("runtime:query:approvals")

@@ -125,12 +125,14 @@ def _too_late(asked: Asked, *, sent: bool) -> DeadlineExceeded:
     step = (
         step_after(asked.subject, uncertain=True, mutation=True)
         if uncertain
-        else "Nothing was changed; allow more time, under a new Action ID and, where it had one, a new key."
+        else "Nothing was changed; send the same action again, or allow more time under a new Action ID."
     )
     return DeadlineExceeded(
         f"{asked.subject.said} {when}. {step}",
         endpoint_id=asked.endpoint.id,
         session_id=asked.subject.session_id,
         details={**asked.subject.ids, "sent": sent},
+        # What never started is no fault of the request: its key is free again (design D2).
+        retryable=not uncertain,
         uncertain=uncertain,
     )

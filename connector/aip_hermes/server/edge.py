@@ -79,7 +79,7 @@ class Edge:
             error = exc
         except StoreFailure as exc:
             log.error(STORE_FAILED, route=route, kind=getattr(exc, "kind", type(exc).__name__), exc_info=exc)
-            error = StorageUnavailable("the server's store can't be used now; send it again later", retry_after_ms=1000)
+            error = _store_failed(request)
         except asyncio.CancelledError:
             error = _stopping(request)
         except ClientDisconnect:
@@ -105,6 +105,17 @@ def _identities(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out an action id that is none: a caller may write anything in its place, also what no log may hold."""
     action_id = str(fields.get("action_id", ""))
     return {name: value for name, value in fields.items() if name != "action_id" or action_id.startswith("act_")}
+
+
+def _store_failed(request: Request) -> StorageUnavailable:
+    """Answer a request that met a store that can't be used: what was posted may have been sent by then."""
+    posted = request.method == "POST"
+    advice = (
+        "query the action's id, or send the same action under the same id again later: it is not run twice"
+        if posted
+        else "ask again later"
+    )
+    return StorageUnavailable(f"the server's store can't be used now; {advice}", uncertain=posted, retry_after_ms=1000)
 
 
 def _stopping(request: Request) -> ServerStopping:
