@@ -7,9 +7,12 @@ Source: HTTP page §5.1, §8; design D18, D24.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Final
 
 from aip_hermes.contract.handler import Offer
@@ -22,9 +25,10 @@ from aip_hermes.contract.publish import (
     schema_digest,
 )
 from aip_hermes.contract.rows import load_capability_file
+from aip_hermes.contract.search import Index, Matches
 from aip_hermes.errors import RequestRefused
 from aip_hermes.ids import CapabilityId, TenantId
-from aip_hermes.wire import Manifest, ManifestFilter, sha256_hex
+from aip_hermes.wire import Manifest, ManifestFilter
 
 __all__ = ["MAX_PAGE", "Catalog", "CatalogPage", "InvalidCatalogQuery", "StaleCatalogCursor"]
 
@@ -33,6 +37,7 @@ DEFAULT_PAGE: Final = 100
 _MAX_FILTER_BYTES: Final = 512
 _MAX_CURSOR_BYTES: Final = 2048
 _MAX_NEAR: Final = 8
+_SHOWN_KEPT: Final = 1024
 
 
 class InvalidCatalogQuery(RequestRefused, code="connector_catalog.invalid_query", category="permanent"):
@@ -62,17 +67,6 @@ class CatalogPage:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Entry:
-    """searched: "<id> <name> <description>", case-folded."""
-
-    offer: Offer
-    searched: str
-
-    def visible_to(self, tenant_id: TenantId | None) -> bool:
-        return self.offer.tenant_id is None or self.offer.tenant_id == tenant_id
-
-
 class Catalog:
     """All offers of all connectors of a runtime. Immutable.
 
@@ -81,23 +75,27 @@ class Catalog:
     """
 
     def __init__(self, offers: Iterable[Offer]) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._offers: dict[str, Offer] = {}
+        self._index = Index(lambda key: _sentence(self._offers[key]))
         for offer in sorted(offers, key=lambda offer: str(offer.capability_id)):
             key = str(offer.capability_id)
-            if key in self._entries:
+            if key in self._offers:
                 raise ValueError(f"capability {key} is offered twice")
-            searched = f"{key} {published_name(offer)} {published_description(offer)}".casefold()
-            self._entries[key] = _Entry(offer=offer, searched=searched)
-        self._published: dict[str, Published] = {}
-        self.revision: int = _revision(entry.offer for entry in self._entries.values())
+            self._offers[key] = offer
+            words = frozenset((str(offer.endpoint_id).casefold(), offer.display_name.casefold())) - {""}
+            self._index.add(key, sentence=_sentence(offer), words=words, tenant_id=offer.tenant_id)
+        self._index.complete()
+        # Made when asked for, and not all kept: a capability is a hundred times its offer.
+        self._show = lru_cache(maxsize=_SHOWN_KEPT)(lambda key: Published.of(self._offers[key]))
+        self.revision: int = _revision(self._offers.values())
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._offers)
 
     def find(self, capability_id: CapabilityId | str, tenant_id: TenantId | None) -> Published | None:
         """Return what `capability_id` names for this tenant; ids are case-sensitive."""
-        entry = self._entries.get(str(capability_id))
-        return self._show(entry) if entry is not None and entry.visible_to(tenant_id) else None
+        offer = self._offers.get(str(capability_id))
+        return self._show(str(capability_id)) if offer is not None and _visible(offer, tenant_id) else None
 
     def page(
         self,
@@ -119,25 +117,27 @@ class Catalog:
             _bounded(field, value, _MAX_FILTER_BYTES)
         after = self._after(cursor)
         size = max(1, min(MAX_PAGE, DEFAULT_PAGE if limit is None else limit))
-        wanted = None if text is None else text.casefold()
-        known = load_capability_file().connector.profile
-        matches = [
-            entry
-            for key, entry in self._entries.items()
-            if entry.visible_to(tenant_id)
-            and (capability_id is None or key == capability_id)
-            and (wanted is None or wanted in entry.searched)
-            and (profile is None or profile == known)
-        ]
-        rest = [entry for entry in matches if after is None or str(entry.offer.capability_id) > after]
-        shown = tuple(self._show(entry) for entry in rest[:size])
-        more = len(rest) > size
+        matches = self._matches(tenant_id, capability_id=capability_id, text=text, profile=profile)
+        found = matches.behind(after, size + 1)
+        shown = tuple(self._show(key) for key in found[:size])
         return CatalogPage(
             revision=self.revision,
             entries=shown,
-            next_cursor=f"{self.revision}:{shown[-1].capability.id}" if more else None,
-            total=len(matches),
+            next_cursor=f"{self.revision}:{found[size - 1]}" if len(found) > size else None,
+            total=matches.total,
         )
+
+    def _matches(
+        self, tenant_id: TenantId | None, *, capability_id: str | None, text: str | None, profile: str | None
+    ) -> Matches:
+        if profile is not None and profile != load_capability_file().connector.profile:
+            return Matches.of([])
+        wanted = None if text is None else text.casefold()
+        if capability_id is not None:
+            offer = self._offers.get(capability_id)
+            fits = offer is not None and _visible(offer, tenant_id) and (wanted is None or wanted in _sentence(offer))
+            return Matches.of([[capability_id]] if fits else [])
+        return self._index.visible(tenant_id) if wanted is None else self._index.containing(wanted, tenant_id)
 
     def near_misses(self, capability_id: CapabilityId | str, tenant_id: TenantId | None) -> list[str]:
         """Return the qualified ids, at most 8, that an unknown id may have meant; visible ones only.
@@ -146,7 +146,7 @@ class Catalog:
         unknown endpoint; a misspelt operation of a known endpoint.
         """
         asked = str(capability_id).casefold()
-        ids = [key for key, entry in self._entries.items() if entry.visible_to(tenant_id)]
+        ids = [key for key, offer in self._offers.items() if _visible(offer, tenant_id)]
         if same := [key for key in ids if key.casefold() == asked]:
             return same[:_MAX_NEAR]
         head, _, operation = asked.rpartition(":")
@@ -163,20 +163,13 @@ class Catalog:
         wanted: ManifestFilter | None = None,
     ) -> Manifest:
         """Return the server's manifest: for None the server alone, else also what the tenant sees (design D24)."""
-        seen = [] if tenant_id is None else [self._show(e) for e in self._entries.values() if e.visible_to(tenant_id)]
+        offers = {} if tenant_id is None else self._offers
+        seen = [self._show(key) for key, offer in offers.items() if _visible(offer, tenant_id)]
         return make_manifest(seen, server=server or ServerCard(), wanted=wanted)
 
     def __iter__(self) -> Iterator[Published]:
         """Yield everything, by capability id, whatever the tenant."""
-        return (self._show(entry) for entry in self._entries.values())
-
-    def _show(self, entry: _Entry) -> Published:
-        # Made when first asked for: a start with thousands of offers stays quick.
-        key = str(entry.offer.capability_id)
-        shown = self._published.get(key)
-        if shown is None:
-            shown = self._published[key] = Published.of(entry.offer)
-        return shown
+        return (self._show(key) for key in self._offers)
 
     def _after(self, cursor: str | None) -> str | None:
         if cursor is None:
@@ -201,17 +194,25 @@ def _bounded(field: str, value: str | None, max_bytes: int) -> None:
         raise InvalidCatalogQuery(f"{field} must have 1 to {max_bytes} bytes", details={"field": field})
 
 
+def _visible(offer: Offer, tenant_id: TenantId | None) -> bool:
+    return offer.tenant_id is None or offer.tenant_id == tenant_id
+
+
+def _sentence(offer: Offer) -> str:
+    """Return what a text is looked for in."""
+    return f"{offer.capability_id} {published_name(offer)} {published_description(offer)}".casefold()
+
+
 def _revision(offers: Iterable[Offer]) -> int:
-    listed = [
-        [
-            str(offer.capability_id),
-            None if offer.tenant_id is None else str(offer.tenant_id),
-            offer.display_name,
-            offer.base_url,
-            contract_digest(offer.handler.operation, offer.timeout_ms),
-            schema_digest(offer.handler.operation.input, offer.handler.operation.output),
-        ]
-        for offer in offers
-    ]
+    told = sha256()
+    digests: dict[tuple[int, int], tuple[str, str]] = {}
+    for offer in offers:
+        operation = offer.handler.operation
+        known = id(operation), offer.timeout_ms
+        if known not in digests:
+            contract = contract_digest(operation, offer.timeout_ms)
+            digests[known] = contract, schema_digest(operation.input, operation.output)
+        coordinates = (str(offer.capability_id), offer.tenant_id, offer.display_name, offer.base_url)
+        told.update(json.dumps([*coordinates, *digests[known]]).encode())
     # 48 bits: exact in every JSON reader.
-    return int(sha256_hex(listed)[:12], 16)
+    return int(told.hexdigest()[:12], 16)
