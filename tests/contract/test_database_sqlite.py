@@ -58,6 +58,19 @@ async def test_the_constructor_touches_nothing_and_the_first_write_makes_the_fol
     assert path.exists()
 
 
+@pytest.mark.requirement("database:open:private")
+async def test_the_files_are_the_owner_s_alone_whatever_the_folder_allows(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        async with store(tmp_path / "s.db") as db:
+            await db.write(add("a"))
+            modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("s.db", "s.db-wal", "s.db-shm")}
+    finally:
+        os.umask(before)
+    assert modes == {"s.db": 0o600, "s.db-wal": 0o600, "s.db-shm": 0o600}
+
+
 @pytest.mark.requirement("database:write:group-commit")
 async def test_writes_that_wait_share_a_transaction_and_fail_alone(tmp_path: Path) -> None:
     async with store(tmp_path / "s.db") as db:

@@ -191,3 +191,15 @@ def test_a_model_address_that_is_none_is_one_sentence(tmp_path: Path, url: str) 
     assert (status, out) == (1, "")
     assert "--model-url" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.requirement("mistakes:one-sentence")
+def test_a_key_that_can_be_guessed_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("short", encoding="utf-8")
+    key.chmod(0o600)
+    status, out, err = finish(start(["hermes", "--data", str(tmp_path), "--port", "0"]))
+    assert (status, out) == (1, "")
+    assert str(key) in err
+    assert "short" not in err.replace(str(key), "")
+    assert "Traceback" not in err

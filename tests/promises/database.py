@@ -5,6 +5,11 @@ from tests.promises.promise import Promise
 PROMISES = (
     Promise(id="database:open:lazy", source="design §6", sentence="A constructor touches no file; the first use does."),
     Promise(
+        id="database:open:private",
+        source="design §6, D23",
+        sentence="The files of a store can be read by their owner alone, whatever folder and umask allow.",
+    ),
+    Promise(
         id="database:open:foreign-refused",
         source="design §6",
         sentence="A file that has tables but not our application id is refused and stays byte for byte what it was.",

@@ -9,7 +9,7 @@ from pathlib import Path
 from aip_hermes.cli.address import checked_url
 from aip_hermes.cli.home import make_hermes_home
 from aip_hermes.cli.ready import announce, stop_with_stdin
-from aip_hermes.embedded import Model, chosen_quirks, open_endpoint
+from aip_hermes.embedded import Model, UnsafeKey, check_key_strength, chosen_quirks, open_endpoint
 from aip_hermes.embedded.agent.openai_model import OpenAIModel
 from aip_hermes.log import configure
 from aip_hermes.secret import read_secret_file
@@ -44,9 +44,12 @@ async def run_hermes(
         if until_stdin_closes:
             await stop_with_stdin(stop)
         chosen = await _model(stack, model, model_url, model_key_file)
-        application = await stack.enter_async_context(
-            open_endpoint(folder, key=read_secret_file(key_file), model=chosen, quirks=quirks)
-        )
+        key = read_secret_file(key_file)
+        try:
+            check_key_strength(key)
+        except UnsafeKey as error:
+            raise CannotServe(f"{key_file}: {error}; delete the file and a new key is made") from None
+        application = await stack.enter_async_context(open_endpoint(folder, key=key, model=chosen, quirks=quirks))
         listener = stack.enter_context(
             listen("127.0.0.1", port, advice="choose another with --port (0 picks a free one)")
         )

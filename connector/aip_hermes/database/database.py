@@ -8,6 +8,7 @@ clear of the log-reset defect of older SQLite releases.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -194,6 +195,8 @@ class Database:
             if self._read_only:
                 raise StoreUnavailable(f"{self.path} does not exist", kind="missing")
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Made before the engine makes it: its log and its index take over these rights.
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             return
         if self.path.stat().st_size == 0:
             return

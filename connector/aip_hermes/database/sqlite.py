@@ -6,6 +6,7 @@ range of aiosqlite in the project file is what this module was tested with.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import aiosqlite
 __all__ = ["Thread", "header", "open_thread"]
 
 T = TypeVar("T")
+_END_S = 5.0
 
 
 class Thread:
@@ -61,7 +63,12 @@ async def open_thread(
     # A program that forgets to close a store must still be able to end. Before 0.22 the connection is the thread.
     thread: Any = getattr(connection, "_thread", connection)
     thread.daemon = True
-    return Thread(await connection)
+    try:
+        return Thread(await connection)
+    except BaseException:
+        # The thread reports its end to this loop, which must still be there to hear it.
+        await asyncio.shield(asyncio.to_thread(thread.join, _END_S))
+        raise
 
 
 def header(path: Path) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from aip_hermes import wire
 from aip_hermes.database import Connection, Database
@@ -263,7 +264,7 @@ def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -
 
 
 def _links(action_id: str) -> dict[str, str]:
-    base = f"/aip/v1/actions/{action_id}"
+    base = f"/aip/v1/actions/{quote(action_id, safe='')}"
     return {"self": base, **{name: f"{base}/{name}" for name in _LINKS}}
 
 
