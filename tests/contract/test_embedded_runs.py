@@ -8,12 +8,35 @@ from typing import Any
 
 import pytest
 
-from tests.support.embedded_endpoint import FailingModel, HaltingModel, RecordingModel, Running, code_of, served
+from aip_hermes.embedded import SessionDB
+from tests.support.embedded_endpoint import (
+    FailingModel,
+    HaltingModel,
+    RecordingModel,
+    Running,
+    code_of,
+    endpoint,
+    served,
+)
 from tests.support.embedded_events import opened
 from tests.support.runtime_clock import ManualClock
 
 CALL = 'call: record_command {"command": "ls -l"}'
 TWO_CALLS = CALL + '\ncall: record_command {"command": "pwd"}'
+
+
+class GatedStore(SessionDB):
+    """Announces each message that comes in and takes it only once `gate` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def append_message(self, session_id: str, role: str, content: object = None, **options: Any) -> int:
+        self.asked.set()
+        await self.gate.wait()
+        return await super().append_message(session_id, role, content, **options)
 
 
 async def start(hermes: Running, given: object = "hello", **fields: Any) -> str:
@@ -243,6 +266,18 @@ async def test_a_run_is_stopped_out_of_a_question_and_out_of_a_queue(tmp_path: P
         ]  # fmt: skip
         assert [row["role"] for row in rows] == ["user", "assistant", "tool", "user", "assistant"]
         assert '"interrupted"' in rows[2]["content"]
+
+
+@pytest.mark.requirement("embedded:runs:stop")
+async def test_a_run_that_is_stopped_as_it_begins_keeps_what_it_was_asked(tmp_path: Path) -> None:
+    store = GatedStore(tmp_path / "hermes.db")
+    async with endpoint(tmp_path, db=store) as hermes, asyncio.timeout(5):
+        run_id = await start(hermes)
+        await store.asked.wait()
+        assert (await hermes.client.post(f"/v1/runs/{run_id}/stop")).status_code == 200
+        store.gate.set()
+        assert [event["event"] for event in await events(hermes, run_id)] == ["run.cancelled"]
+        assert [row["content"] for row in (await hermes.messages(run_id))[1]] == ["hello"]
 
 
 @pytest.mark.requirement("embedded:runs:one-reader")

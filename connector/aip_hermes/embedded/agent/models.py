@@ -15,7 +15,8 @@ __all__ = ["Model", "ModelFailed", "ModelReply", "ModelRequest", "Pieces", "Tool
 class ModelFailed(Exception):
     """The model gave no usable reply. The text is for a person and free of credentials, addresses and transcript text.
 
-    status: the HTTP status where one was received. transient: the same question may be answered in a moment.
+    status: the HTTP status where one was received. transient: the same question may be answered in a moment; never true
+    once a piece was given.
     """
 
     def __init__(self, message: str, *, status: int | None = None, transient: bool = False) -> None:

@@ -69,15 +69,13 @@ class OpenAIModel:
         cut off.
         """
         for wait_s in (*_WAITS_S, None):
-            begun = False
             try:
                 async with aclosing(self._once(request)) as pieces:
                     async for piece in pieces:
-                        begun = True
                         yield piece
                 return
             except ModelFailed as failed:
-                if begun or wait_s is None or not failed.transient:
+                if wait_s is None or not failed.transient:
                     raise
                 await self._clock.sleep(wait_s)
 
