@@ -22,22 +22,7 @@ from tests.support.hermes_stub import KEY, Reply, reply_error, reply_json, row_o
 
 _CODE = "connector.hermes_agent."
 _TURN = load_operations()["session_chat_stream"]
-_RUN_EVENTS = Operation.model_validate(
-    {
-        **_TURN.model_dump(),
-        "name": "run_events",
-        "http": "GET /v1/runs/{run_id}/events",
-        "body": "none",
-        "effects": ("read", "external_network"),
-        "turn": False,
-        "serial": "none",
-        "prepare": "none",
-        "confirm": "none",
-        "session": "none",
-        "stream": "run",
-        "stop": "run",
-    }
-)
+_RUN_EVENTS = load_operations()["run_events"]
 
 
 class Kept:
@@ -238,7 +223,7 @@ async def test_a_chunk_is_stored_while_the_stream_is_still_open() -> None:
 
 @pytest.mark.requirement("hermes:streams:stored-first")
 @pytest.mark.parametrize("row", [_TURN, _RUN_EVENTS], ids=lambda row: row.name)
-async def test_a_chunk_that_cannot_be_stored_leaves_the_stream_uncertain(row: Operation) -> None:
+async def test_a_chunk_that_cannot_be_stored_leaves_the_stream(row: Operation) -> None:
     kept = Kept(fail_at=2)
     async with StreamStub([row_of("s1")]) as stub:
         reply = reply_stream(session_stream("s1", "a").split(b"event: assistant.completed")[0], behaviour="stall")
@@ -246,7 +231,7 @@ async def test_a_chunk_that_cannot_be_stored_leaves_the_stream_uncertain(row: Op
         async with asyncio.timeout(5):
             failure = failed(await turn(stub, kept=kept, row=row), "stream_publication")
             await stub.left.wait()
-    assert failure.uncertain
+    assert failure.uncertain is not row.read_only
     assert not failure.frees_key
     assert len(kept.chunks) == 2
     assert failure.output is not None
@@ -471,3 +456,41 @@ async def test_the_events_of_a_run_are_asked_for_once_since_reading_consumes_the
     outcome, stub = await answered(Reply(status=500), row=_RUN_EVENTS, clock=FakeClock())
     failure = failed(outcome, "remote_temporary")
     assert (failure.uncertain, len(stub.reads)) == (False, 1)
+
+
+@pytest.mark.requirement("hermes:streams:effective")
+@pytest.mark.parametrize(
+    ("rows", "session"),
+    [
+        ([], {"requested": "s1", "effective": "s1", "reason": "none"}),
+        (
+            ["20261130_205620_7be19a"],
+            {"requested": "s1", "effective": "20261130_205620_7be19a", "reason": "compression"},
+        ),
+        (["chosen"], {"requested": "s1", "effective": None, "reason": "unknown"}),
+    ],
+    ids=["stayed", "moved", "not proven"],
+)
+async def test_a_stream_whose_header_names_where_it_began_is_read_for_where_it_ended(
+    rows: list[str], session: dict[str, Any]
+) -> None:
+    frames = [encode(json.dumps({"choices": [{"delta": {"content": "hi"}}]})), encode("[DONE]")]
+    reply = reply_stream(*frames, headers={"x-hermes-session-id": "s1"})
+    async with StreamStub([row_of("s1")]) as stub:
+
+        def moves(_request: object) -> Reply:
+            for name in rows:
+                stub.rows["s1"] |= {"ended_at": 1796072180.0, "end_reason": "compression"}
+                stub.rows[name] = row_of(name, parent_session_id="s1")
+                resolved = {"object": "list", "session_id": name, "data": []}
+                stub.on("GET", "/s1/messages", reply_json(resolved))
+            return reply
+
+        stub.on("POST", "/v1/chat/completions", moves)
+        operations = {"chat_stream": load_operations()["chat_stream"]}
+        async with connector_of(endpoint_of(stub.base_url), operations=operations) as connector:
+            outcome = await attempt(handler_of(connector, "chat_stream"), call_of("chat_stream"))
+    assert isinstance(outcome, Answer)
+    assert outcome.output["_aip"]["session"] == session
+    assert stub.mutations[0].headers["x-hermes-session-id"] == "s1"
+    assert json.loads(stub.mutations[0].body)["stream"] is True

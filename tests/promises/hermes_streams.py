@@ -87,8 +87,8 @@ PROMISES = (
     ),
     Promise(
         id="hermes:streams:stored-first",
-        source="contract page §12; design D17",
-        sentence="A chunk is stored before the next is read; one that can't be stored leaves the stream, uncertain.",
+        source="contract page §12, §13.1; design D11, D17",
+        sentence="A chunk is stored before the next is read; one that can't be stored leaves the stream.",
     ),
     Promise(
         id="hermes:streams:idle",

@@ -19,6 +19,7 @@ from aip_hermes.contract import (
 )
 from aip_hermes.contract.publish import contract
 from aip_hermes.contract.rows import CapabilityFile, parse_capability_file
+from aip_hermes.contract.schemas import operation_validator
 from aip_hermes.hermes.client import MAX_JSON_BYTES
 from aip_hermes.hermes.connector import CONNECTOR_ID
 from aip_hermes.hermes.request import MAX_BODY_BYTES, MAX_URL_BYTES
@@ -27,6 +28,7 @@ from aip_hermes.hermes.stream_reading import MAX_FRAME_BYTES, MAX_STREAM_BYTES
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.wire import contract_folder
 from tests.support.contract_offers import endpoint_offers
+from tests.support.hermes_calls import INPUTS
 
 ROWS = list(load_operations().values())
 TEXT = contract_folder().joinpath("capabilities.yaml").read_text(encoding="utf-8")
@@ -49,9 +51,17 @@ TABLE: dict[str, tuple[object, ...]] = {
         "POST /v1/chat/completions", "chat completion", "agent", "medium", [R, W, M, N], "confidential", True, True,
         "optional", False,
     ),
+    "chat_stream": (
+        "POST /v1/chat/completions", "streaming chat completion", "agent", "medium", [R, W, M, N], "confidential", True,
+        True, "optional", False,
+    ),
     "responses": (
         "POST /v1/responses", "response", "agent", "medium", [R, W, M, N], "confidential", True, True, "optional",
         False,
+    ),
+    "responses_stream": (
+        "POST /v1/responses", "streaming response", "agent", "medium", [R, W, M, N], "confidential", True, True,
+        "optional", False,
     ),
     "response_get": (
         "GET /v1/responses/{response_id}", "response retrieval", "agent", "low", [R, N], "internal", False, True,
@@ -66,6 +76,10 @@ TABLE: dict[str, tuple[object, ...]] = {
     ),
     "run_status": (
         "GET /v1/runs/{run_id}", "run status", "workflow", "low", [R, N], "internal", False, True, "optional", False,
+    ),
+    "run_events": (
+        "GET /v1/runs/{run_id}/events", "run events", "workflow", "low", [R, N], "confidential", False, True,
+        "optional", False,
     ),
     "run_approval": (
         "POST /v1/runs/{run_id}/approval", "run approval", "workflow", "medium", [R, W, N], "restricted", True, True,
@@ -138,12 +152,16 @@ TABLE: dict[str, tuple[object, ...]] = {
         True, "required", True,
     ),
 }  # fmt: skip
-TURNS = {"chat", "responses", "session_chat", "session_chat_stream"}
+TURNS = {"chat", "chat_stream", "responses", "responses_stream", "session_chat", "session_chat_stream"}
 EXPERIMENTAL = {"skills", "toolsets", "response_get", "response_delete"}
-HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60}
+TIMEOUTS_MS = {"run_events": 300_000}
+HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60, "run_events": 900}
 
 # name: modes beside sync, completion, cancel, latency; rows that are not here: none, sync, no, 5 s
 EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
+    "chat_stream": ({"async", "streaming"}, "streaming", True, 30_000),
+    "responses_stream": ({"async", "streaming"}, "streaming", True, 30_000),
+    "run_events": ({"async", "streaming"}, "streaming", True, 30_000),
     "session_chat_stream": ({"streaming"}, "streaming", True, 30_000),
 }
 
@@ -177,7 +195,7 @@ def test_a_row_has_the_values_of_the_table(row: Operation) -> None:
 @pytest.mark.requirement("contract:rows:reference-values")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_contract_has_the_common_values(row: Operation) -> None:
-    timeout_ms = 900_000 if row.name in TURNS else 60_000
+    timeout_ms = 900_000 if row.name in TURNS else TIMEOUTS_MS.get(row.name, 60_000)
     modes, completion, cancel, latency_ms = EXECUTION.get(row.name, (set(), "sync", False, 5_000))
     published = contract(row, row.timeout_ms).wire()
     gated = TABLE[row.name][-1]
@@ -200,7 +218,7 @@ def test_a_contract_has_the_common_values(row: Operation) -> None:
     assert published["sla"] == {
         "expected_latency_ms": latency_ms,
         "timeout_ms": timeout_ms,
-        "async_expected": row.name == "run_start",
+        "async_expected": row.name in {"run_start", "run_events"},
         "max_queue_delay_ms": 10_000,
         "availability_target": "99.9%",
     }
@@ -234,7 +252,7 @@ def test_a_turn_publishes_the_timeout_of_its_endpoint() -> None:
         for offer in endpoint_offers(turn_timeout_s=120)
     }
     assert {name: sla.timeout_ms for name, sla in timeouts.items() if sla} == {
-        name: 120_000 if name in TURNS else 60_000 for name in TABLE
+        name: 120_000 if name in TURNS else TIMEOUTS_MS.get(name, 60_000) for name in TABLE
     }
 
 
@@ -285,11 +303,11 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
 def test_the_totals_are_those_of_the_published_part_of_the_table() -> None:
     risks = [row.risk for row in ROWS]
 
-    assert len(ROWS) == 31
-    assert {risk: risks.count(risk) for risk in sorted(set(risks))} == {"high": 4, "low": 13, "medium": 14}
+    assert len(ROWS) == 34
+    assert {risk: risks.count(risk) for risk in sorted(set(risks))} == {"high": 4, "low": 14, "medium": 16}
     assert sum(row.key == "required" for row in ROWS) == 14
     assert sum(row.approval is not None for row in ROWS) == 10
-    assert sum(row.read_only for row in ROWS) == 13
+    assert sum(row.read_only for row in ROWS) == 14
     assert [row.name for row in ROWS if row.destructive] == ["response_delete", "session_delete", "job_delete"]
 
 
@@ -302,8 +320,11 @@ def test_the_published_bounds_are_those_that_are_kept() -> None:
     assert (facts.max_request_body_bytes, facts.max_request_url_bytes) == (MAX_BODY_BYTES, MAX_URL_BYTES)
     assert (facts.max_stream_response_bytes, facts.max_sse_frame_bytes) == (MAX_STREAM_BYTES, MAX_FRAME_BYTES)
     assert facts.default_sse_event_limit == DEFAULT_EVENTS
-    streamed = operation_schema("session_chat.json")["properties"]["max_events"]
-    assert (streamed["minimum"], streamed["maximum"]) == (1, facts.maximum_sse_event_limit)
+    for row in (row for row in ROWS if row.stream != "none"):
+        allowed = operation_validator(row.input)
+        most = facts.maximum_sse_event_limit
+        good = [n for n in (0, 1, most, most + 1) if not allowed.violations({**INPUTS[row.name], "max_events": n})]
+        assert good == [1, most]
     assert load_capability_file().common.max_queue_delay_ms == RuntimeLimits().queue_delay_ms
     assert all(str(offer.capability_id).startswith(facts.id_prefix) for offer in endpoint_offers())
 

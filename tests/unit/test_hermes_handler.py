@@ -71,6 +71,7 @@ async def test_turns_forks_and_deletes_of_a_session_share_one_key() -> None:
         "session_chat": "turn",
         "session_chat_stream": "turn",
         "chat": "turn",
+        "chat_stream": "turn",
         "run_start": "turn",
     }
     assert {key.key for key in held.values()} == {"hermes_agent:primary:s1"}

@@ -35,9 +35,30 @@ def _changes(row: Operation) -> bool:
     return not row.read_only
 
 
+def _streams(row: Operation) -> bool:
+    return row.stream != "none"
+
+
+def _reads_stream(row: Operation) -> bool:
+    return _streams(row) and _reads(row)
+
+
+def _changes_by_stream(row: Operation) -> bool:
+    return _streams(row) and _changes(row)
+
+
 def _turns(row: Operation) -> bool:
     return row.serial in ("turn", "run")
 
+
+_STREAM_ERRORS: Final[Sequence[tuple[str, str]]] = (
+    ("invalid_response", "a frame or the whole stream is too large, or a frame is no UTF-8"),
+    ("not_a_stream", "a success that is no stream of events"),
+    ("stream_failed", "an event said that the work failed"),
+    ("stream_incomplete", "the stream closed without an event that ends it, neither success nor failure"),
+    ("stream_truncated", "the stream had not ended after `max_events`"),
+    ("stream_publication", "a chunk could not be stored, so the stream was left"),
+)
 
 _ERRORS: Final[Sequence[tuple[str, _Holds, str]]] = (
     (
@@ -85,8 +106,21 @@ _ERRORS: Final[Sequence[tuple[str, _Holds, str]]] = (
     ),
     ("transport", _reads, "no connection, or it broke; retryable"),
     ("transport", _changes, "no connection: certain and retryable; it broke after sending: **uncertain**"),
-    ("invalid_response", _reads, "a success that is no JSON object, or too large"),
-    ("invalid_response", _changes, "a success that is no JSON object, or too large: **uncertain**"),
+    (
+        "invalid_response",
+        lambda row: _reads(row) and not _streams(row),
+        "a success that is no JSON object, or too large",
+    ),
+    (
+        "invalid_response",
+        lambda row: _changes(row) and not _streams(row),
+        "a success that is no JSON object, or too large: **uncertain**",
+    ),
+    *(
+        (code, holds, said + mark)
+        for code, said in _STREAM_ERRORS
+        for holds, mark in ((_reads_stream, ""), (_changes_by_stream, ": **uncertain**"))
+    ),
     ("deadline_exceeded", _reads, "the action's time was over"),
     ("deadline_exceeded", _changes, "the action's time was over: certain before sending, **uncertain** after"),
 )
@@ -107,7 +141,7 @@ Every endpoint publishes these {count} operations. A capability is named `{prefi
 - **Key**: whether an action needs an idempotency key. A required one is remembered for {key_hours} hours, an
   optional one without end; a replay answers the first result and sends nothing.
 - **Replay**: whether the same call may be sent again without harm. *Safe* calls are repeated by the connector
-  itself, up to three times; every other call is sent once.
+  itself, up to three times; every other call, and every stream, is sent once.
 - **Approval**: a second person, never the requester, decides within {approval_minutes} minutes.
 - A failure is *certain* (nothing happened at the provider) or **uncertain** (it may have happened: query the action,
   read, and only then decide).

@@ -15,14 +15,14 @@ __all__ = ["answered_session", "failed_by_its_word", "health_output", "row_id", 
 _SESSION_HEADER = "x-hermes-session-id"
 
 
-def answered_session(rule: SessionRule, output: Mapping[str, Any], received: Received | None) -> str | None:
+def answered_session(rule: SessionRule, output: Mapping[str, Any], received: Received) -> str | None:
     """Return the session that an answer is about, where its row says that it names one."""
     found: object = None
     if rule == "requested":
         found = row_id(output)
     elif rule == "answered":
         found = output.get("session_id")
-    elif rule == "header" and received is not None:
+    elif rule == "header":
         found = received.headers.get(_SESSION_HEADER)
     return found if isinstance(found, str) and found else None
 

@@ -45,7 +45,6 @@ from aip_hermes.hermes.preparation import (
 from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
-from aip_hermes.hermes.stream import DEFAULT_EVENTS, StreamCollector
 from aip_hermes.hermes.stream_reading import read_stream
 from aip_hermes.hermes.wanted import sent_facts, wanted_facts
 from aip_hermes.hermes.wording import Subject
@@ -187,38 +186,27 @@ class HermesHandler:
             hidden=() if context.mapped.session_key is None else (context.mapped.session_key,),
         )
         request = self._request_now(call, context.mapped)
-        received: list[Received] = []
-
-        def shape(raw: JsonObject, answered: Received) -> JsonObject:
-            received.append(answered)
-            return self._shaped(raw, answered)
-
         await self._faults.reach("hermes.send.before")
         if self._operation.stream != "none":
-            answer = await self._stream(call, request, asked, publish)
+            answer, received = await read_stream(
+                self._attempts, request, asked, operation=self._operation, call=call, publish=publish
+            )
         else:
-            exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
-            output = await exchange(request, asked, deadline_ms=call.deadline_ms, shape=shape)
-            answer = Answer(output=output, text=text_of(output))
+            answer, received = await self._exchange(request, asked, call.deadline_ms)
         await self._faults.reach("hermes.send.after")
-        ours = await self._evidence_of_answer(call, context, answer, received[-1] if received else None)
+        ours = await self._evidence_of_answer(call, context, answer, received)
         return replace(answer, output=answer.output | {"_aip": ours}) if ours else answer
 
-    async def _stream(self, call: Call, request: RequestSpec, asked: Asked, publish: Publish) -> Answer:
-        collector = StreamCollector(
-            self._operation.stream,
-            operation=self._operation.name,
-            max_events=int(call.input.get("max_events", DEFAULT_EVENTS)),
-        )
-        return await read_stream(
-            self._attempts,
-            request,
-            asked,
-            collector,
-            publish,
-            deadline_ms=call.deadline_ms,
-            idle_s=self._operation.idle_timeout_s,
-        )
+    async def _exchange(self, request: RequestSpec, asked: Asked, deadline_ms: int | None) -> tuple[Answer, Received]:
+        arrived: list[Received] = []
+
+        def shape(raw: JsonObject, received: Received) -> JsonObject:
+            arrived.append(received)
+            return self._shaped(raw, received)
+
+        exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
+        output = await exchange(request, asked, deadline_ms=deadline_ms, shape=shape)
+        return Answer(output=output, text=text_of(output)), arrived[-1]
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         context = self._context(call, prepared)
@@ -282,6 +270,11 @@ class HermesHandler:
         if effective != requested and after is not None:
             reason = await evidence.lineage(rows, requested=requested, effective=effective, known=after)
             found["session"] = {"requested": requested, "effective": effective, "reason": reason}
+        elif after is not None and after.compressed:
+            # The answer named the session in which the turn began; it ended in another one.
+            current = await evidence.continuation(rows, requested=requested)
+            reason = "unknown" if current is None else "compression"
+            found["session"] = {"requested": requested, "effective": current, "reason": reason}
 
     async def _confirm_fork(
         self, call: Call, context: _Context, outcome: Answer | ActionFailed, found: JsonObject
@@ -299,7 +292,7 @@ class HermesHandler:
         )
 
     async def _evidence_of_answer(
-        self, call: Call, context: _Context, answer: Answer, received: Received | None
+        self, call: Call, context: _Context, answer: Answer, received: Received
     ) -> JsonObject:
         """Return `_aip` as far as the answer gives it, and the proof of a moved id where nothing is confirmed later."""
         mapped, output = context.mapped, answer.output
@@ -323,7 +316,7 @@ class HermesHandler:
             ours["session_key"] = "absent" if mapped.session_key is None else "sent"
         return ours
 
-    async def _session(self, call: Call, mapped: Mapped, output: JsonObject, received: Received | None) -> JsonObject:
+    async def _session(self, call: Call, mapped: Mapped, output: JsonObject, received: Received) -> JsonObject:
         """Return `_aip.session`: what was asked, what answered, and why they differ where that is proven (D15)."""
         # A row that makes a session is asked for the new one, and its answer is about that one.
         requested = mapped.new_id if self._makes_session else mapped.session_id

@@ -39,7 +39,7 @@ def not_a_stream(asked: Asked, status: int, headers: Mapping[str, str]) -> Herme
     media_type = clean_text(asked, headers.get("content-type", "").partition(";")[0].strip()) or "nothing"
     return NotAStream(
         f"{asked.subject.said} answered HTTP {status} with {media_type} instead of a stream of events. {_step(asked)}",
-        details={"media_type": media_type},
+        details={**asked.subject.ids, "media_type": media_type},
         **_place(asked, status),
     )
 
@@ -49,17 +49,20 @@ def unreadable(asked: Asked, status: int, error: SseError) -> HermesFailed:
     what = f"more bytes or events than the limit of its {error.limit}" if isinstance(error, SseLimit) else "no UTF-8"
     return InvalidResponse(
         f"{asked.subject.said} sent a stream with {what}. {_step(asked)}",
-        details={"reason": f"sse_{error.limit}" if isinstance(error, SseLimit) else "sse_malformed"},
+        details={
+            **asked.subject.ids,
+            "reason": f"sse_{error.limit}" if isinstance(error, SseLimit) else "sse_malformed",
+        },
         **_place(asked, status),
     )
 
 
 def publication_failed(asked: Asked, status: int, error: ActionFailed) -> HermesFailed:
-    """Return the failure of a stream that was left because a chunk could not be stored. Always uncertain."""
+    """Return the failure of a stream that was left because a chunk could not be stored."""
     return StreamPublication(
         f"{asked.subject.said} went on, but what it sent could not be stored, so its stream was left. {_step(asked)}",
-        details={"reason": error.code},
-        **_place(asked, status) | {"uncertain": True},
+        details={**asked.subject.ids, "reason": error.code},
+        **_place(asked, status),
     )
 
 
@@ -71,19 +74,21 @@ def ended_badly(asked: Asked, status: int, collector: StreamCollector) -> Hermes
             return StreamTruncated(
                 f"{said} had not ended its stream after {collector.count} events, all that `max_events` allows."
                 f" {_step(asked)}",
-                details={"max_events": collector.count},
+                details={**asked.subject.ids, "max_events": collector.count},
                 **place,
             )
         case "incomplete":
             return StreamIncomplete(
-                f"{said} closed its stream without an event that ends it. {_step(asked)}", details={}, **place
+                f"{said} closed its stream without an event that ends it. {_step(asked)}",
+                details=asked.subject.ids,
+                **place,
             )
         case "failed":
             message = _message(asked, collector.failure)
             place["provider"] |= {"message": message}
             return StreamFailed(
                 f"{said} ended its stream by saying that the work failed. {_step(asked)}",
-                details={"event": collector.last_name},
+                details={**asked.subject.ids, "event": collector.last_name},
                 **place,
             )
     return None

@@ -8,14 +8,15 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Final
 
-from aip_hermes.contract.handler import Answer, Chunk, Publish
+from aip_hermes.contract.handler import Answer, Call, Chunk, Publish
+from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.answer import Asked
 from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.client import Incoming
-from aip_hermes.hermes.exchange import RequestSpec
+from aip_hermes.hermes.exchange import Received, RequestSpec
 from aip_hermes.hermes.failures import HermesFailed
-from aip_hermes.hermes.stream import StreamCollector, may_exceed
+from aip_hermes.hermes.stream import DEFAULT_EVENTS, StreamCollector, may_exceed
 from aip_hermes.hermes.stream_failures import ended_badly, publication_failed, unreadable
 from aip_hermes.sse import Decoder, SseError
 
@@ -29,30 +30,34 @@ async def read_stream(
     attempts: Attempts,
     request: RequestSpec,
     asked: Asked,
-    collector: StreamCollector,
-    publish: Publish,
     *,
-    deadline_ms: int | None,
-    idle_s: float,
-) -> Answer:
-    """Send the request once, publish what comes, and return the end.
+    operation: Operation,
+    call: Call,
+    publish: Publish,
+) -> tuple[Answer, Received]:
+    """Send the request once, publish what comes, and return the end, with what the answer began with.
 
     Raises: HermesFailed; its `output` holds what had come, where a stream had begun.
     """
-    status: int | None = None
+    collector = StreamCollector(
+        operation.stream, operation=operation.name, max_events=int(call.input.get("max_events", DEFAULT_EVENTS))
+    )
+    began: Received | None = None
     try:
-        async with attempts.streaming(request, asked, deadline_ms=deadline_ms, idle_s=idle_s) as incoming:
-            status = incoming.status
+        async with attempts.streaming(
+            request, asked, deadline_ms=call.deadline_ms, idle_s=operation.idle_timeout_s
+        ) as incoming:
+            began = Received(status=incoming.status, headers=incoming.headers, body=b"")
             await _collect(incoming, asked, collector, publish)
-        failed = ended_badly(asked, status, collector)
+        failed = ended_badly(asked, began.status, collector)
         if failed is not None:
             raise failed
     except HermesFailed as failure:
-        if status is not None:
-            failure.output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=status)
+        if began is not None:
+            failure.output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=began.status)
         raise
-    output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=status)
-    return Answer(output=output, text=output["text"], cancelled=collector.ending == "cancelled")
+    output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=began.status)
+    return Answer(output=output, text=output["text"], cancelled=collector.ending == "cancelled"), began
 
 
 async def _collect(incoming: Incoming, asked: Asked, collector: StreamCollector, publish: Publish) -> None:
