@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
-__all__ = ["Decoder", "Frame", "Oversize", "SseError", "SseLimit", "SseMalformed", "comment", "encode"]
+__all__ = ["HEAD_BYTES", "Decoder", "Frame", "Oversize", "SseError", "SseLimit", "SseMalformed", "comment", "encode"]
 
 HEAD_BYTES: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
@@ -40,10 +40,12 @@ class SseMalformed(SseError):
 
 
 class Oversize(NamedTuple):
-    """What is kept of data over the limit: its bytes, and their SHA-256 in hex, as they would have been joined."""
+    """What is kept of data over the limit, as it would have been joined: its length in bytes, their SHA-256 in hex, and
+    the first HEAD_BYTES of them."""
 
     size: int
     sha256: str
+    head: bytes
 
 
 class Frame(NamedTuple):
@@ -143,7 +145,8 @@ class Decoder:
         self._read(chunk, frames)
         if beyond:
             raise SseLimit("stream")
-        self._between = not (self._after_cr or self._start is not None or self._within)
+        begun = self._held or self._partial or self._frame_bytes or self._large is not None
+        self._between = not (begun or self._after_cr or self._start is not None)
 
     def close(self) -> list[Frame]:
         """Return what stood unfinished at the end of input as one more frame. It may have been cut anywhere.
@@ -325,11 +328,6 @@ class Decoder:
             else:
                 self._field(line)
 
-    @property
-    def _within(self) -> bool:
-        """Whether a frame has begun."""
-        return bool(self._held or self._frame_bytes or self._partial or self._large is not None)
-
     def _count(self) -> None:
         if self._events_left is not None:
             if self._events_left == 0:
@@ -362,6 +360,7 @@ class _Large:
 
     def __init__(self) -> None:
         self._hash: Any = hashlib.sha256()
+        self._head = b""
         self._size = 0
         self._lines = 0
         self.open = False
@@ -373,10 +372,11 @@ class _Large:
 
     def add(self, part: bytes) -> None:
         self._hash.update(part)
+        self._head += part[: HEAD_BYTES - len(self._head)]
         self._size += len(part)
 
     def summary(self) -> Oversize:
-        return Oversize(self._size, self._hash.hexdigest())
+        return Oversize(self._size, self._hash.hexdigest(), self._head)
 
 
 def encode(data: str, *, event: str | None = None, id: str | None = None) -> bytes:

@@ -458,6 +458,17 @@ async def test_the_events_of_a_run_are_asked_for_once_since_reading_consumes_the
     assert (failure.uncertain, len(stub.reads)) == (False, 1)
 
 
+@pytest.mark.requirement("hermes:streams:large-ending")
+async def test_a_run_is_not_lost_either_where_the_name_stands_in_the_data() -> None:
+    large = encode(json.dumps({"event": "run.completed", "run_id": "run_1", "output": "x" * 1_200_000}))
+    delta = encode(json.dumps({"event": "message.delta", "delta": "xx"}))
+    outcome, _ = await answered(
+        reply_stream(delta, *(large[i : i + 65_536] for i in range(0, len(large), 65_536))), row=_RUN_EVENTS
+    )
+    assert isinstance(outcome, Answer)
+    assert (outcome.text, outcome.output["terminal"]) == ("xx", True)
+
+
 @pytest.mark.requirement("hermes:streams:effective")
 @pytest.mark.parametrize(
     ("rows", "session"),

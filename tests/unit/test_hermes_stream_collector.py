@@ -129,7 +129,7 @@ def test_the_last_events_say_in_which_session_the_turn_ended() -> None:
     assert "session_id" not in output(collector)
     collector, _ = collect("session", SESSION)
     assert output(collector)["session_id"] == "20260101_000000_abcdef"
-    large = Frame("run.completed", None, None, Oversize(9, "ab"))
+    large = Frame("run.completed", None, None, Oversize(9, "ab", b"{"))
     collector, _ = collect("session", [*SESSION[:9], large])
     assert output(collector)["session_id"] == "20260101_000000_abcdef"
 
@@ -202,7 +202,7 @@ def test_an_end_without_an_ending_event_is_incomplete() -> None:
         (Frame("run.completed", None, None), None),
         (Frame("done", None, ""), None),
         (Frame(None, None, "[DON"), None),
-        (Frame("run.completed", None, None, Oversize(5, "x")), None),
+        (Frame("run.completed", None, None, Oversize(5, "x", b"")), None),
     ],
 )
 def test_a_rest_that_may_have_been_cut_ends_nothing(rest: Frame, ending: str | None) -> None:
@@ -316,7 +316,7 @@ def test_only_what_repeats_may_be_larger_than_a_frame(event: str | None, head: b
 @pytest.mark.requirement("hermes:streams:large-ending")
 def test_a_large_ending_is_kept_as_its_size_and_hash() -> None:
     collector, chunks = collect(
-        "session", [*SESSION[:9], Frame("run.completed", None, None, Oversize(2_000_000, "ab" * 32))]
+        "session", [*SESSION[:9], Frame("run.completed", None, None, Oversize(2_000_000, "ab" * 32, b"{"))]
     )
 
     assert (collector.ending, chunks[-1].kind) == ("completed", "done")
@@ -325,6 +325,18 @@ def test_a_large_ending_is_kept_as_its_size_and_hash() -> None:
         "data": {"_aip": {"oversize": {"bytes": 2_000_000, "sha256": "ab" * 32}}},
         "terminal": True,
     }
+
+
+@pytest.mark.requirement("hermes:streams:large-ending", "hermes:streams:effective")
+def test_the_beginning_of_a_large_ending_names_it_and_its_session() -> None:
+    collector, chunks = collect("run", [Frame(None, None, None, Oversize(9, "ab", b'{"event": "run.completed", "ou'))])
+    assert (collector.ending, chunks[0].kind) == ("completed", "done")
+
+    large = Frame("assistant.completed", None, None, Oversize(9, "ab", b'{"session_id": "20260101_000000_abcdef", "x'))
+    collector, _ = collect(
+        "session", [large, Frame("run.completed", None, None, Oversize(9, "ab", b'{"session_id": "cu'))]
+    )
+    assert (collector.ending, output(collector)["session_id"]) == ("completed", "20260101_000000_abcdef")
 
 
 @pytest.mark.requirement("hermes:streams:strange-data")

@@ -34,13 +34,12 @@ MAX_TEXT_CHARS: Final = 2_097_152
 _MAX_DEPTH: Final = 100  # an AIP message holds 128, and an event stands some levels inside
 _SPARE: Final = 128 - _MAX_DEPTH
 
-_FIRST_NAME: Final = re.compile(rb'\{\s*"event":\s*"([a-z._]+)"')
+_FIRST_MEMBER: Final = re.compile(rb'\{\s*"(event|session_id)":\s*("[^"\\]{1,240}")')
 
 
 def may_exceed(event: str | None, head: bytes) -> bool:
     """Tell whether a frame may be larger than a frame may be: its name is what counts (design D17)."""
-    named = _FIRST_NAME.match(head) if event is None else None
-    return (named[1].decode() if named is not None else event) in REPEATING
+    return (_first_member(head).get("event") if event is None else event) in REPEATING
 
 
 class StreamCollector:
@@ -143,7 +142,8 @@ class StreamCollector:
 
     def _read(self, frame: Frame) -> tuple[str | None, object]:
         if frame.oversize is not None:
-            data: object = {"_aip": {"oversize": {"bytes": frame.oversize.size, "sha256": frame.oversize.sha256}}}
+            size, sha256, head = frame.oversize
+            data: object = {**_first_member(head), "_aip": {"oversize": {"bytes": size, "sha256": sha256}}}
         else:
             data = None if frame.data is None or not frame.data.strip() else _value(frame.data)
         name = frame.event
@@ -195,6 +195,15 @@ class StreamCollector:
         if self.ending in ("completed", "cancelled"):
             return "done"
         return kind_of(self._grammar, name, data)
+
+
+def _first_member(head: bytes) -> dict[str, str]:
+    """Return the name or the session of data of which there is only the beginning, where it begins with that."""
+    found = _FIRST_MEMBER.match(head)
+    if found is None:
+        return {}
+    value = _value(found[2].decode("utf-8", "replace"))
+    return {found[1].decode(): value} if isinstance(value, str) else {}
 
 
 def _value(text: str) -> object:
