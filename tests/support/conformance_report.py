@@ -1,0 +1,286 @@
+"""The connector kit as data: its scenarios, what each asserts, which numbers are right, and what is not run and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aip_hermes.wire import Capability
+
+__all__ = ["ADMISSION", "ADMITTED", "SCENARIOS", "Assertion", "Check", "Scenario", "kit_report"]
+
+ADMISSION = "connector.atomic_manifest_admission"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assertion:
+    """name: as the kit has it. expected: the observation that proves it. instead: where the kit uses another operation
+    than we do, and why."""
+
+    name: str
+    expected: Mapping[str, Any]
+    instead: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """required: whether what is published makes the kit run it. not_run: why it is not run here."""
+
+    id: str
+    required: Callable[[Sequence[Capability]], bool]
+    assertions: Sequence[Assertion] = ()
+    unproven: Sequence[str] = ()
+    not_run: str | None = None
+
+    @property
+    def check(self) -> str:
+        return f"connector.behavior.{self.id}"
+
+    @property
+    def names(self) -> list[str]:
+        return [*(assertion.name for assertion in self.assertions), *self.unproven]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One line of the report. assertions: name → held; None: not run. artifacts: ids under which the evidence lies."""
+
+    id: str
+    required: bool
+    assertions: Mapping[str, bool | None]
+    artifacts: Sequence[str] = ()
+    reason: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        if not self.required:
+            return True
+        return bool(self.artifacts) and all(held is True for held in self.assertions.values())
+
+
+def kit_report(
+    published: Sequence[Capability], observed: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
+) -> list[Check]:
+    """Return the thirteen checks. observed: scenario id → (assertion → observation, artifact ids)."""
+    seen, artifacts = observed.get("admission", ({}, ()))
+    checks = [
+        Check(
+            id=ADMISSION, required=True, assertions={"admitted": seen.get("admitted") == ADMITTED}, artifacts=artifacts
+        )
+    ]
+    for scenario in SCENARIOS:
+        seen, artifacts = observed.get(scenario.id, ({}, ()))
+        held: dict[str, bool | None] = dict.fromkeys(scenario.unproven)
+        held |= {each.name: seen.get(each.name) == each.expected for each in scenario.assertions}
+        checks.append(
+            Check(
+                id=scenario.check,
+                required=scenario.required(published),
+                assertions=held,
+                artifacts=artifacts,
+                reason=scenario.not_run,
+            )
+        )
+    return checks
+
+
+def _any(published: Sequence[Capability]) -> bool:
+    return bool(published)
+
+
+def _contract(test: Callable[[Any], bool]) -> Callable[[Sequence[Capability]], bool]:
+    return lambda published: any(each.contract is not None and test(each.contract) for each in published)
+
+
+_NO_OPERATOR = "the operation `operator` is not built; "
+_LATER = "the runtime issue brings it: "
+
+ADMITTED: Mapping[str, Any] = {
+    "twice": "refused whole",
+    "valid": True,
+    "own_prefix": True,
+    "in_manifest": "all",
+    "provider_calls": 0,
+}
+
+SCENARIOS: Sequence[Scenario] = (
+    Scenario(
+        id="identity_credentials",
+        required=_any,
+        assertions=(
+            Assertion(
+                name="transport_actor_bound",
+                expected={
+                    "principal": "agent:example:requester",
+                    "tenant": "tenant-a",
+                    "correlation": "trace-1",
+                    "bearer": True,
+                    "forged_seen": False,
+                },
+            ),
+            Assertion(
+                name="tenant_isolated",
+                expected={
+                    "through_runtime": "resource.not_found",
+                    "at_connector": "connector.hermes_agent.tenant_mismatch",
+                    "extra_provider_calls": 0,
+                },
+            ),
+            Assertion(name="credential_handle_opaque", expected={"seen_in": []}),
+        ),
+    ),
+    Scenario(
+        id="schema_enforcement",
+        required=_any,
+        assertions=(
+            Assertion(
+                name="invalid_input_rejected",
+                expected={
+                    "status": "failed",
+                    "code": "action.input_schema_invalid",
+                    "uncertain": False,
+                    "provider_calls": 0,
+                },
+                instead=_NO_OPERATOR + "a turn without a message is refused by the same rule",
+            ),
+            Assertion(
+                name="invalid_output_rejected",
+                expected={"status": "failed", "code": "connector.hermes_agent.invalid_response", "uncertain": True},
+                instead=_NO_OPERATOR + "a created session that is answered in prose is refused by the same rule",
+            ),
+        ),
+    ),
+    Scenario(
+        id="idempotency_duplicates",
+        required=_contract(lambda contract: contract.idempotency.requirement == "required"),
+        assertions=(
+            Assertion(
+                name="duplicate_suppressed",
+                expected={"statuses": ["completed", "completed"], "provider_starts": 1},
+                instead=_NO_OPERATOR + "run_start starts the run",
+            ),
+            Assertion(name="collision_rejected", expected={"code": "action.id_conflict", "provider_starts": 1}),
+            Assertion(
+                name="delivery_id_stable",
+                expected={
+                    "after_restart": ("the action", "run_1"),
+                    "replay": ("the action", "run_1"),
+                    "provider_starts": 1,
+                },
+            ),
+        ),
+    ),
+    Scenario(
+        id="retry_exhaustion",
+        required=_contract(lambda contract: contract.execution.supports_retry),
+        unproven=("retryable_error_preserved", "backoff_observed", "exhaustion_dead_lettered"),
+        not_run=_LATER + "the queue runs work once, without retries and dead letters",
+    ),
+    Scenario(
+        id="cancellation_races",
+        required=_contract(lambda contract: contract.execution.supports_cancel),
+        assertions=(
+            Assertion(
+                name="before_dispatch_cancelled",
+                expected={
+                    "status": "cancelled",
+                    "code": "connector.hermes_agent.cancelled",
+                    "uncertain": False,
+                    "provider_calls": 0,
+                },
+            ),
+            Assertion(name="in_flight_cancelled", expected={"status": "cancelled", "stop_calls": 1}),
+            Assertion(name="late_cancel_preserved_terminal", expected={"status": "completed", "stop_calls": 0}),
+        ),
+    ),
+    Scenario(
+        id="streaming_backpressure",
+        required=_contract(lambda contract: contract.execution.supports_streaming),
+        assertions=(
+            Assertion(
+                name="ordered_chunks",
+                expected={"while_running": [0], "state": "running", "sequences": "0, 1, 2, … without a gap"},
+            ),
+            Assertion(
+                name="bounded_backpressure",
+                expected={"status": "failed", "code": "connector.hermes_agent.stream_truncated", "chunks": 1},
+            ),
+            Assertion(name="terminal_chunk_unique", expected={"done": 1, "last": "done"}),
+        ),
+    ),
+    Scenario(
+        id="errors_uncertain_outcomes",
+        required=_any,
+        assertions=(
+            Assertion(
+                name="protocol_fields_preserved",
+                expected={
+                    "read": {"remote_status": 503, "retryable": True, "uncertain": False},
+                    "mutation": {"remote_status": 503, "retryable": False, "uncertain": True},
+                },
+            ),
+            Assertion(
+                name="uncertain_outcome_reconciled",
+                expected={"read_back": True, "again": "the stored result", "provider_starts": 1},
+            ),
+            Assertion(name="error_secrets_redacted", expected={"seen_in": []}),
+        ),
+    ),
+    Scenario(
+        id="approval_lifecycle",
+        required=_contract(lambda contract: contract.approval is not None and contract.approval.required),
+        unproven=("authority_verified", "quorum_enforced", "evidence_persisted", "resume_once"),
+        not_run=_LATER + "the kit decides with two reviewers of one approval",
+    ),
+    Scenario(
+        id="transaction_lifecycle",
+        required=_contract(lambda contract: contract.transaction is not None),
+        unproven=(
+            "plan_before_commit",
+            "provider_operation_checkpointed",
+            "reconcile_before_retry",
+            "compensation_governed",
+        ),
+        not_run="does not apply: Hermes has no transactions",
+    ),
+    Scenario(
+        id="audit_redaction",
+        required=_any,
+        unproven=("receipts_emitted", "audit_correlated", "sensitive_fields_redacted", "raw_secret_absent"),
+        not_run=_LATER + "receipts and the audit log",
+    ),
+    Scenario(
+        id="webhook_security",
+        required=lambda _: False,
+        unproven=("signature_verified", "skew_rejected", "replay_rejected"),
+        not_run="does not apply: no webhook profile is offered",
+    ),
+    Scenario(
+        id="restart_reconnect",
+        required=_any,
+        assertions=(
+            Assertion(
+                name="state_recovered",
+                expected={"state": "failed", "code": "connector.hermes_agent.outcome_unknown", "uncertain": True},
+                instead=_NO_OPERATOR + "run_start is cut off before its run id is stored",
+            ),
+            Assertion(
+                name="duplicate_effect_prevented",
+                expected={"code": "connector.hermes_agent.outcome_unknown", "uncertain": True, "provider_starts": 1},
+            ),
+            Assertion(
+                name="reconnect_cursor_resumed",
+                expected={
+                    "reconnected": "continued behind the last chunk read, to the end",
+                    "completed": "completed",
+                    "over_a_restart": "continued behind the last chunk read",
+                    "provider_starts": 2,
+                },
+                instead=_NO_OPERATOR
+                + "a reader of session_chat_stream comes back with its cursor: to one turn that completes, and to one "
+                "that a restart cut off, which a turn of Hermes can't resume",
+            ),
+        ),
+    ),
+)

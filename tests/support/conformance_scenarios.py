@@ -1,0 +1,346 @@
+"""The kit's scenarios as they are played: each returns what was observed, assertion by assertion, and the action ids
+under which the evidence lies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aip_hermes import wire
+from aip_hermes.contract import Catalog
+from aip_hermes.errors import ActionFailed, RequestRefused
+from aip_hermes.ids import TenantId
+from aip_hermes.wire.schema import schema_violations
+from tests.support.conformance_site import KitSite, capability
+from tests.support.hermes_calls import call_of, endpoint_of
+from tests.support.hermes_streams import reply_stream, session_stream
+from tests.support.hermes_stub import KEY, Reply, reply_error
+from tests.support.runtime_site import Crash
+
+__all__ = ["PLAYED", "Observed"]
+
+Observed = tuple[dict[str, Mapping[str, Any]], list[str]]
+
+TURN = {"session_id": "s1", "message": "What is verified?"}
+RUN = {"session_id": "s1", "input": "Check the backups."}
+STARTED = b'event: run.started\ndata: {"session_id": "s1"}\n\n'
+RUN_STARTED = b'data: {"event": "run.started", "run_id": "run_1"}\n\n'
+RUN_ENDED = b'data: {"event": "run.completed", "run_id": "run_1", "output": "done"}\n\n'
+
+
+async def admission(site: KitSite) -> Observed:
+    try:
+        Catalog([*site.connector.offers(), site.connector.offers()[0]])
+        twice = "taken"
+    except ValueError:
+        twice = "refused whole"
+    manifest = site.catalog.manifest(TenantId("tenant-a"))
+    ids = [published.capability.id for published in site.published]
+    mine = [entry for entry in ids if entry.startswith(capability(""))]
+    listed = [each.id for each in manifest.capabilities if each.id.startswith("cap:hermes_agent:")]
+    admitted = {
+        "twice": twice,
+        "valid": schema_violations("manifest", manifest.wire()) == [],
+        "own_prefix": all(entry.startswith("cap:hermes_agent:") for entry in ids),
+        "in_manifest": "all" if listed == mine and len(ids) == 2 * len(mine) else "not all",
+        "provider_calls": len(site.provider.arrived),
+    }
+    return {"admitted": admitted}, [f"catalog:{site.catalog.revision}"]
+
+
+async def identity_credentials(site: KitSite) -> Observed:
+    forged = {"_aip": {"principal_id": "human:forged", "tenant_id": "tenant-forged", "trace_id": "trace-forged"}}
+    turn = site.action(
+        "session_chat",
+        input=TURN | forged,
+        memory_context=forged,
+        observability={"trace_id": "trace-1"},
+    )
+    foreign = site.action("session_get", endpoint="other", input={"session_id": "s1"})
+    async with site.open() as runtime:
+        await site.submit(runtime, turn)
+        [sent] = site.provider.mutations
+        before = len(site.provider.arrived)
+        hidden = await refusal(site.submit(runtime, foreign))
+        health = await runtime.health()
+        calls = len(site.provider.arrived) - before - 2  # health asks both endpoints
+    handler = next(
+        offer.handler for offer in site.connector.offers() if str(offer.capability_id) == foreign.capability_id
+    )
+    try:
+        handler.check(call_of("session_get"))
+        mismatch = "taken"
+    except ActionFailed as exc:
+        mismatch = exc.code
+    shown = {
+        "manifest": json.dumps(site.catalog.manifest(TenantId("tenant-a")).wire()),
+        "capabilities": json.dumps([published.wire() for published in site.published]),
+        "diagnosis": json.dumps(health),
+        "endpoint": repr(endpoint_of()),
+        "connector": repr(vars(site.connector)),
+    }
+    headers = sent.headers
+    return {
+        "transport_actor_bound": {
+            "principal": headers["x-aip-principal-id"],
+            "tenant": headers["x-aip-tenant-id"],
+            "correlation": headers["x-aip-correlation-id"],
+            "bearer": headers["authorization"] == f"Bearer {KEY}",
+            "forged_seen": "forged" in repr(headers) + sent.target + sent.body.decode(),
+        },
+        "tenant_isolated": {"through_runtime": hidden, "at_connector": mismatch, "extra_provider_calls": calls},
+        "credential_handle_opaque": {"seen_in": seen(site, KEY, shown)},
+    }, [turn.id]
+
+
+async def schema_enforcement(site: KitSite) -> Observed:
+    prose = Reply(body=b"I made the session for you.", headers={"content-type": "text/plain"})
+    bad = site.action("session_chat", input={"session_id": "s1"})
+    create = site.action("session_create", input={"body": {"id": "s2"}}, idempotency_key="create")
+    async with site.open() as runtime:
+        refused = await site.submit(runtime, bad)
+        calls = len(site.provider.arrived)
+        site.provider.on("POST", "/api/sessions", prose)
+        result = await site.submit(runtime, create)
+    return {
+        "invalid_input_rejected": ended(refused) | {"provider_calls": calls},
+        "invalid_output_rejected": ended(result),
+    }, [create.id]
+
+
+async def idempotency_duplicates(site: KitSite) -> Observed:
+    run = site.action("run_start", input=RUN, idempotency_key="run")
+    other = run.model_copy(update={"input": RUN | {"input": "Delete the backups."}})
+    replayed = site.action("run_start", input=RUN, idempotency_key="run")
+    site.faults.point = "intent"
+    async with site.open() as runtime:
+        both = asyncio.gather(site.submit(runtime, run), site.submit(runtime, run))
+        await site.faults.entered.wait()
+        site.faults.go_on.set()
+        statuses = [result.status for result in await both]
+        started = site.starts("/v1/runs")
+        collision = await refusal(site.submit(runtime, other))
+        again = site.starts("/v1/runs")
+    async with site.open() as runtime:
+        kept = await runtime.result(run.id, site.caller)
+        replay = await site.submit(runtime, replayed)
+    return {
+        "duplicate_suppressed": {"statuses": statuses, "provider_starts": started},
+        "collision_rejected": {"code": collision, "provider_starts": again},
+        "delivery_id_stable": {
+            "after_restart": binding(kept, run),
+            "replay": binding(replay, run),
+            "provider_starts": site.starts("/v1/runs"),
+        },
+    }, [run.id]
+
+
+async def cancellation_races(site: KitSite) -> Observed:
+    waiting = site.action("session_chat_stream", input=TURN, mode="streaming")
+    flying = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
+    late = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
+    site.faults.point = "locked"
+    async with site.open() as runtime:
+        running = asyncio.create_task(site.submit(runtime, waiting))
+        await site.faults.entered.wait()
+        before = await runtime.cancel(waiting.id, site.caller)
+        site.faults.go_on.set()
+        await running
+        calls = len(site.provider.arrived)
+
+        site.provider.on("GET", "/events", reply_stream(RUN_STARTED, behaviour="stall"), times=1)
+        running = asyncio.create_task(site.submit(runtime, flying))
+        await site.provider.stalled.wait()
+        in_flight = await runtime.cancel(flying.id, site.caller)
+        await running
+        stops = site.starts("/stop")
+
+        site.provider.on("GET", "/events", reply_stream(RUN_STARTED, RUN_ENDED))
+        await site.submit(runtime, late)
+        afterwards = await runtime.cancel(late.id, site.caller)
+        more = site.starts("/stop") - stops
+    return {
+        "before_dispatch_cancelled": ended(before) | {"provider_calls": calls},
+        "in_flight_cancelled": {"status": in_flight.status, "stop_calls": stops},
+        "late_cancel_preserved_terminal": {"status": afterwards.status, "stop_calls": more},
+    }, [waiting.id, flying.id, late.id]
+
+
+async def streaming_backpressure(site: KitSite) -> Observed:
+    turn = site.action("session_chat_stream", input=TURN, mode="streaming")
+    bounded = site.action("session_chat_stream", input=TURN | {"max_events": 1}, mode="streaming")
+    go_on = asyncio.Event()
+    rest = session_stream("s1", "Four ", "checks").partition(b"\n\n")[2]
+    site.provider.on("POST", "/chat/stream", reply_stream(STARTED, go_on, rest), times=1)
+    async with site.open() as runtime:
+        running = asyncio.create_task(site.submit(runtime, turn))
+        first = await site.read_until(runtime, turn, 1)
+        state = (await runtime.status(turn.id, site.caller)).state
+        go_on.set()
+        await running
+        whole = await site.read_on(runtime, turn, None)
+        cut = await site.submit(runtime, bounded)
+        kept = await site.read_on(runtime, bounded, None)
+    return {
+        "ordered_chunks": {
+            "while_running": first.sequences,
+            "state": state,
+            "sequences": sequence_of(whole.sequences, start=0),
+        },
+        "bounded_backpressure": {
+            "status": cut.status,
+            "code": cut.error.code if cut.error else None,
+            "chunks": len(kept.sequences),
+        },
+        "terminal_chunk_unique": {"done": whole.kinds.count("done"), "last": whole.kinds[-1]},
+    }, [turn.id, bounded.id]
+
+
+async def errors_uncertain_outcomes(site: KitSite) -> Observed:
+    leaking = f"upstream said: Authorization: Bearer {KEY}"
+    site.provider.on("GET", "/v1/models", reply_error(503, None, leaking))
+    site.provider.on("POST", "/chat", reply_error(503, None, leaking))
+    read = site.action("models", input={})
+    turn = site.action("session_chat", input=TURN, idempotency_key="turn")
+    async with site.open() as runtime:
+        reading = await site.submit(runtime, read)
+        turning = await site.submit(runtime, turn)
+        again = await site.submit(runtime, turn)
+    details = turning.error.details if turning.error is not None else None
+    assert isinstance(details, dict)
+    shown = {"read": json.dumps(reading.wire()) + repr(reading), "mutation": json.dumps(turning.wire()) + repr(turning)}
+    return {
+        "protocol_fields_preserved": {"read": remote(reading), "mutation": remote(turning)},
+        "uncertain_outcome_reconciled": {
+            "read_back": "read_at_ms" in details.get("reconciliation", {}),
+            "again": "the stored result" if again.error == turning.error else "another",
+            "provider_starts": site.starts("/chat"),
+        },
+        "error_secrets_redacted": {"seen_in": seen(site, KEY, shown)},
+    }, [read.id, turn.id]
+
+
+async def restart_reconnect(site: KitSite) -> Observed:
+    run = site.action("run_start", input=RUN, idempotency_key="run")
+    site.faults.crash_at = "sent"
+    async with site.open() as runtime:
+        with contextlib.suppress(Crash):
+            await site.submit(runtime, run)
+    async with site.open() as runtime:
+        recovered = await runtime.result(run.id, site.caller)
+        state = (await runtime.status(run.id, site.caller)).state
+        again = await site.submit(runtime, run)
+    starts = site.starts("/v1/runs")
+    reconnected, ids = await _reader_comes_back(site)
+    lost = ended(again)
+    return {
+        "state_recovered": {"state": state} | {name: ended(recovered)[name] for name in ("code", "uncertain")},
+        "duplicate_effect_prevented": {"code": lost["code"], "uncertain": lost["uncertain"], "provider_starts": starts},
+        "reconnect_cursor_resumed": reconnected,
+    }, [run.id, *ids]
+
+
+async def _reader_comes_back(site: KitSite) -> tuple[dict[str, Any], list[str]]:
+    """Read a turn with a break in between; then one during which the process ends."""
+    rest = session_stream("s2", "Four ", "checks").partition(b"\n\n")[2]
+    go_on = asyncio.Event()
+    values = TURN | {"session_id": "s2"}
+    site.provider.rows["s2"] = dict(site.provider.rows["s1"]) | {"id": "s2"}
+    turn = site.action("session_chat_stream", input=values, mode="streaming")
+    cut = site.action("session_chat_stream", input=values, mode="streaming")
+    site.provider.on("POST", "/chat/stream", reply_stream(STARTED, go_on, rest))
+    async with site.open() as runtime:
+        running = asyncio.create_task(site.submit(runtime, turn))
+        first = await site.read_until(runtime, turn, 1)
+        go_on.set()
+        result = await running
+        behind = await site.read_on(runtime, turn, first.cursor)
+
+        go_on.clear()
+        site.faults.crash_at = "sent"
+        running = asyncio.create_task(site.submit(runtime, cut))
+        seen_before = await site.read_until(runtime, cut, 1)
+        go_on.set()
+        with contextlib.suppress(Crash):
+            await running
+    async with site.open() as runtime:
+        after = await site.read_on(runtime, cut, seen_before.cursor)
+    complete = sequence_of(behind.sequences, start=1) == GAPLESS and behind.kinds[-1] == "done"
+    return {
+        "reconnected": "continued behind the last chunk read, to the end" if complete else behind.sequences,
+        "completed": result.status,
+        "over_a_restart": "continued behind the last chunk read"
+        if sequence_of(after.sequences, start=1) == "1, 2, 3, … without a gap"
+        else after.sequences,
+        "provider_starts": site.starts("/chat/stream"),
+    }, [turn.id, cut.id]
+
+
+GAPLESS = "1, 2, 3, … without a gap"
+
+
+def sequence_of(numbers: list[int], *, start: int) -> str | list[int]:
+    """Return the words for three or more numbers without a gap, else the numbers."""
+    gapless = len(numbers) >= 3 and numbers == list(range(start, start + len(numbers)))
+    return f"{start}, {start + 1}, {start + 2}, … without a gap" if gapless else numbers
+
+
+async def refusal(asked: Awaitable[object]) -> str:
+    """Return the code with which a request that never became an action was refused."""
+    try:
+        await asked
+    except RequestRefused as exc:
+        return exc.code
+    return "taken"
+
+
+def details_of(result: wire.ActionResult) -> dict[str, Any]:
+    details = None if result.error is None else result.error.details
+    return details if isinstance(details, dict) else {}
+
+
+def ended(result: wire.ActionResult) -> dict[str, Any]:
+    return {
+        "status": result.status,
+        "code": result.error.code if result.error is not None else None,
+        "uncertain": details_of(result).get("uncertain_outcome", False),
+    }
+
+
+def remote(result: wire.ActionResult) -> dict[str, Any]:
+    assert result.error is not None
+    details = details_of(result)
+    return {
+        "remote_status": details.get("remote_status"),
+        "retryable": result.error.retryable,
+        "uncertain": details.get("uncertain_outcome", False),
+    }
+
+
+def binding(result: wire.ActionResult, action: wire.Action) -> tuple[str, object]:
+    """Return whether the result is the action's, and the provider's id in it."""
+    output = result.output if isinstance(result.output, dict) else {}
+    return "the action" if result.action_id == action.id else result.action_id, output.get("run_id")
+
+
+def seen(site: KitSite, secret: str, shown: Mapping[str, str]) -> list[str]:
+    """Name the places in which `secret` can be read; the files of the store are among them."""
+    stored = {path.name: path.read_bytes() for path in site.folder.iterdir() if path.is_file()}
+    return [name for name, text in shown.items() if secret in text] + [
+        name for name, data in stored.items() if secret.encode() in data
+    ]
+
+
+PLAYED: Mapping[str, Callable[[KitSite], Awaitable[Observed]]] = {
+    "admission": admission,
+    "identity_credentials": identity_credentials,
+    "schema_enforcement": schema_enforcement,
+    "idempotency_duplicates": idempotency_duplicates,
+    "cancellation_races": cancellation_races,
+    "streaming_backpressure": streaming_backpressure,
+    "errors_uncertain_outcomes": errors_uncertain_outcomes,
+    "restart_reconnect": restart_reconnect,
+}
