@@ -36,12 +36,15 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What goes back. body: bytes as they are, else JSON. fate: `never` keeps the socket open, `cut` closes it."""
+    """What goes back. body: bytes as they are, else JSON.
+
+    fate: `never` keeps the socket open, `cut` closes it; `held` sends, then keeps it open; `torn` closes in the body.
+    """
 
     status: int = 200
     body: Any = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    fate: Literal["sent", "never", "cut"] = "sent"
+    fate: Literal["sent", "never", "cut", "held", "torn"] = "sent"
 
 
 class StubServer:
@@ -81,12 +84,15 @@ class _Handler(socketserver.StreamRequestHandler):
         answer = stub.answer(request)
         if answer.fate == "never":
             stub.closing.wait(WAIT_S * 3)
-        if answer.fate != "sent":
+        if answer.fate in ("never", "cut"):
             return
         content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        head = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
+        head = {"Content-Type": "application/json", "Connection": "close"}
+        head |= {} if answer.fate == "held" else {"Content-Length": str(len(content) + (answer.fate == "torn"))}
         lines = [f"HTTP/1.1 {answer.status} Stub", *(f"{n}: {v}" for n, v in {**head, **answer.headers}.items())]
         self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + content)
+        if answer.fate == "held":
+            stub.closing.wait(WAIT_S * 3)
 
     def _header(self) -> tuple[str, str]:
         name, _, value = self.rfile.readline().decode("latin-1").partition(":")

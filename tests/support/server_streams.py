@@ -25,9 +25,9 @@ __all__ = ["frames", "streaming_server"]
 
 @asynccontextmanager
 async def streaming_server(
-    folder: Path, connector: ScriptedConnector, *, clock: Clock | None = None
+    folder: Path, connector: ScriptedConnector, *, clock: Clock | None = None, port: int = 0
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve on a free port; the client is the requester of tenant `local`."""
+    """Serve, on a free port unless one is given; the client is the requester of tenant `local`."""
     moments = clock or SystemClock()
     settings = written_settings(folder)
     gateway = Gateway(settings=settings, tokens=TokenTable.of(settings, clock=moments), clock=moments, new_id=new_id)
@@ -41,7 +41,7 @@ async def streaming_server(
     )
     gateway.open(runtime, catalog)
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    with listen("127.0.0.1", 0, advice="") as listener:
+    with listen("127.0.0.1", port, advice="") as listener:
         serving = asyncio.create_task(
             serve_asgi(native_application(gateway), listener, stop=stop, on_ready=ready.set_result)
         )

@@ -12,12 +12,14 @@ from aip_hermes.client.failures import (
     NoAnswer,
     NotReachable,
     PeerError,
+    StreamLost,
     TlsFailed,
     TooLarge,
     Undecodable,
 )
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpAnswer, HttpConnection
 from aip_hermes.client.reply import JsonObject, Outcome, Reply, outcome_of
+from aip_hermes.client.streams import FrameKind, Patience, StreamFrame
 from aip_hermes.client.token_file import TokenRefused, load_token
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "ClientFailure",
     "ConnectTimedOut",
     "ConnectionRefused",
+    "FrameKind",
     "HttpAnswer",
     "HttpConnection",
     "HttpFailed",
@@ -37,8 +40,11 @@ __all__ = [
     "NoAnswer",
     "NotReachable",
     "Outcome",
+    "Patience",
     "PeerError",
     "Reply",
+    "StreamFrame",
+    "StreamLost",
     "TlsFailed",
     "TokenRefused",
     "TooLarge",

@@ -5,7 +5,7 @@ Nothing here repeats a message: whoever calls decides by the identities, which a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +19,7 @@ from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_en
 from aip_hermes.client.failures import HttpFailed
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpConnection
 from aip_hermes.client.reply import JsonObject, Reply, read_body, read_envelope
+from aip_hermes.client.streams import Patience, StreamFrame, follow
 from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
 from aip_hermes.ports import Clock, NewId, SystemClock, new_id
 from aip_hermes.secret import Secret
@@ -156,6 +157,54 @@ class AipConnection:
         """Return `{"action_result": …}`. Raises: PeerError `action.result_not_ready` while there is none."""
         return await self.get(f"/aip/v1/actions/{_segment(action_id)}/result", params, expected="action_result")
 
+    async def events(self, action_id: ActionId, *, kinds: Collection[str] = (), **params: object) -> JsonObject:
+        """Return one page, `{"action_events": …}`: go on with its `cursor` until it is `terminal`.
+
+        kinds: none for all. params: `cursor`, `limit`, `include_chunks`.
+        """
+        path = _events_path(action_id, chunks_only=False)
+        return await self.get(path, {**params, "kinds": ",".join(kinds)}, expected="action_events")
+
+    async def chunks(self, action_id: ActionId, **params: object) -> JsonObject:
+        """Return one page of chunks and their events, as `events`. params: `cursor`, `limit`."""
+        return await self.get(_events_path(action_id, chunks_only=True), params, expected="action_events")
+
+    def follow(
+        self,
+        action_id: ActionId,
+        *,
+        cursor: str | None = None,
+        kinds: Collection[str] = (),
+        include_chunks: bool = True,
+        chunks_only: bool = False,
+        limit: int | None = None,
+        patience: Patience = Patience(),  # noqa: B008  frozen
+    ) -> AsyncGenerator[StreamFrame, None]:
+        """Yield every frame once, as it comes, to the action's end; of an ended action all of them again.
+
+        After a broken connection, or a stop of the server, it goes on behind its last position. cursor: a position
+        of an earlier follower. Leaving stops nothing at the server; to close the connection at once, leave through
+        `contextlib.aclosing`. Raises: StreamLost, which names the last position, when going on does not succeed;
+        otherwise the usual failures, always certain.
+        """
+        params = {"kinds": ",".join(kinds), "include_chunks": include_chunks and not chunks_only, "limit": limit}
+        return follow(
+            self._http,
+            _events_path(action_id, chunks_only=chunks_only),
+            _query(params),
+            cursor=cursor,
+            patience=patience,
+            clock=self._clock,
+        )
+
+    async def cancel(self, action_id: ActionId, reason: str | None = None) -> JsonObject:
+        """Ask to cancel, once, and return `{"action_result": …}`: cancelled, or the result that came first.
+
+        Asking again is safe. Raises: PeerError `action.cancel_unsupported` for what was sent and can't be stopped.
+        """
+        answer = await self._http.post(f"/aip/v1/actions/{_segment(action_id)}/cancel", {"reason": reason})
+        return read_body(answer, expected="action_result", what="AIP HTTP POST", changes=True)
+
     async def approvals(self, **params: object) -> JsonObject:
         """Return `{"approval_list": …}`, oldest first. params: the query of the route."""
         return await self.get("/aip/v1/approvals", params, expected="approval_list")
@@ -214,6 +263,10 @@ def _query(params: Mapping[str, object]) -> dict[str, str]:
             continue
         sent[name] = "true" if value is True else str(value)
     return sent
+
+
+def _events_path(action_id: ActionId, *, chunks_only: bool) -> str:
+    return f"/aip/v1/actions/{_segment(action_id)}/{'chunks' if chunks_only else 'events'}"
 
 
 def _segment(identity: str) -> str:

@@ -9,6 +9,7 @@
     ├── NoAnswer              sent, and the answer was lost
     ├── Undecodable           answered, and the answer is no AIP reply
     ├── TooLarge              the answer exceeds the limit
+    ├── StreamLost            the rest of a stream could not be had
     ├── HttpFailed            an error status without a protocol error
     └── PeerError             the server's own protocol error
 
@@ -31,6 +32,7 @@ __all__ = [
     "NoAnswer",
     "NotReachable",
     "PeerError",
+    "StreamLost",
     "TlsFailed",
     "TooLarge",
     "Undecodable",
@@ -109,6 +111,19 @@ class TooLarge(ClientFailure, code="client.response_too_large", category="perman
     """The answer is longer than the limit and was not read to its end."""
 
     fixed_next_step = "raise the limit with --native-max-response-bytes, or ask for less (--limit)"
+
+
+class StreamLost(ClientFailure, code="client.stream_lost", retryable=True):
+    """A stream broke, and trying to go on behind its last position did not help. What is followed may go on.
+
+    cursor: the position behind everything that was handed out; None when that was nothing.
+    """
+
+    fixed_next_step = "follow again later, with that cursor: nothing is lost or repeated behind it"
+
+    def __init__(self, message: str, *, cursor: str | None) -> None:
+        super().__init__(message, details={"cursor": cursor})
+        self.cursor = cursor
 
 
 class HttpFailed(ClientFailure, code="client.http_failed"):

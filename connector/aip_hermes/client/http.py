@@ -6,7 +6,8 @@ import ipaddress
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,7 @@ from aip_hermes.client.failures import (
 )
 from aip_hermes.secret import Secret
 
-__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "is_loopback"]
+__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "HttpStream", "is_loopback"]
 
 MAX_RESPONSE_BYTES = 4_194_304
 
@@ -44,6 +45,15 @@ class HttpAnswer:
 
     status: int
     content: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpStream:
+    """An answer that began. media_type: lower case, without parameters. pieces: its bytes, as they come."""
+
+    status: int
+    media_type: str
+    pieces: AsyncIterator[bytes]
 
 
 def is_loopback(host: str) -> bool:
@@ -90,7 +100,7 @@ class HttpConnection:
             _ = httpx.URL(self.origin).host
         except (httpx.InvalidURL, ValueError) as exc:
             raise ValueError("the base URL has no usable host name or port") from exc
-        self._max_response_bytes = max_response_bytes
+        self.max_response_bytes = max_response_bytes
         self._read = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
         self._answer = httpx.Timeout(answer_timeout_s, connect=connect_timeout_s, write=read_timeout_s)
         # Identity coding: a compressed answer could be far longer than what the limit saw.
@@ -145,11 +155,39 @@ class HttpConnection:
         )
         return await self._exchange(request, changes=True)
 
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], *, accept: str, idle_s: float
+    ) -> AsyncIterator[HttpStream]:
+        """Read an answer as it comes; its length has no limit here. idle_s: between two bytes.
+
+        Raises: NotReachable, NoAnswer; also while the pieces are read; always certain.
+        """
+        timeout = httpx.Timeout(idle_s, connect=self._read.connect)
+        request = self._client.build_request(
+            "GET", self.origin + path, params=params, headers={"Accept": accept}, timeout=timeout
+        )
+        async with self._sent(request, changes=False) as response:
+            media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            yield HttpStream(status=response.status_code, media_type=media_type, pieces=response.aiter_bytes())
+
+    async def whole(self, stream: HttpStream) -> HttpAnswer:
+        """Read the rest of a stream that is an answer after all. Raises: TooLarge."""
+        content = await self._content(stream.pieces, status=stream.status, changes=False)
+        return HttpAnswer(status=stream.status, content=content)
+
     async def _exchange(self, request: httpx.Request, *, changes: bool) -> HttpAnswer:
+        async with self._sent(request, changes=changes) as response:
+            status = response.status_code
+            content = await self._content(response.aiter_bytes(), status=status, changes=changes)
+            return HttpAnswer(status=status, content=content)
+
+    @asynccontextmanager
+    async def _sent(self, request: httpx.Request, *, changes: bool) -> AsyncIterator[httpx.Response]:
         try:
             response = await self._client.send(request, stream=True)
             try:
-                return HttpAnswer(status=response.status_code, content=await self._content(response, changes=changes))
+                yield response
             finally:
                 await response.aclose()
         except httpx.HTTPError as exc:
@@ -158,14 +196,14 @@ class HttpConnection:
                 failure.next_step = _CHECK_PROXY
             raise failure from exc
 
-    async def _content(self, response: httpx.Response, *, changes: bool) -> bytes:
+    async def _content(self, pieces: AsyncIterator[bytes], *, status: int, changes: bool) -> bytes:
         content = bytearray()
-        async for piece in response.aiter_bytes():
+        async for piece in pieces:
             content += piece
-            if len(content) > self._max_response_bytes:
+            if len(content) > self.max_response_bytes:
                 raise TooLarge(
-                    f"HTTP response exceeded the {self._max_response_bytes}-byte limit",
-                    http_status=response.status_code,
+                    f"HTTP response exceeded the {self.max_response_bytes}-byte limit",
+                    http_status=status,
                     uncertain=changes,
                 )
         return bytes(content)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from aip_hermes.client.failures import HttpFailed, PeerError, Undecodable
 from aip_hermes.client.http import HttpAnswer
 
-__all__ = ["JsonObject", "Outcome", "Reply", "outcome_of", "read_body", "read_envelope"]
+__all__ = ["JsonObject", "Outcome", "Reply", "outcome_of", "parsed", "protocol_error", "read_body", "read_envelope"]
 
 JsonObject = dict[str, Any]
 
@@ -76,8 +76,8 @@ def read_envelope(answer: HttpAnswer, *, message_id: str) -> Reply:
     Raises: PeerError for an error body; HttpFailed for an error status without one; Undecodable for anything that is no
     envelope or answers another message. The last two are uncertain unless the status proves that nothing was done.
     """
-    raw = _json(answer)
-    error = _protocol_error(raw)
+    raw = parsed(answer.content)
+    error = protocol_error(raw)
     if error is not None:
         raise PeerError(error, http_status=answer.status)
     if not 200 <= answer.status < 300:
@@ -97,32 +97,35 @@ def read_envelope(answer: HttpAnswer, *, message_id: str) -> Reply:
     return Reply(http_status=answer.status, envelope=raw, body_key=body_key, body=body)
 
 
-def read_body(answer: HttpAnswer, *, expected: str, what: str = "AIP HTTP GET") -> JsonObject:
-    """Read the answer to a GET: an object with the member `expected`, returned whole.
+def read_body(answer: HttpAnswer, *, expected: str, what: str = "AIP HTTP GET", changes: bool = False) -> JsonObject:
+    """Read an answer that is no envelope: an object with the member `expected`, returned whole.
 
-    what: begins the message. Raises: PeerError, HttpFailed, Undecodable; all certain.
+    what: begins the message. changes: whether the request could change something; without it every failure is certain.
+    Raises: PeerError, HttpFailed, Undecodable.
     """
-    raw = _json(answer)
+    raw = parsed(answer.content)
     failed = f"{what} failed with HTTP {answer.status}: {_shown(answer)}"
-    error = _protocol_error(raw)
+    error = protocol_error(raw)
     if error is not None:
         raise PeerError(error, http_status=answer.status, report=failed)
     if not 200 <= answer.status < 300:
-        raise HttpFailed(failed, http_status=answer.status)
+        raise HttpFailed(failed, http_status=answer.status, uncertain=changes and answer.status >= 500)
     if not isinstance(raw, dict) or expected not in raw:
         raise Undecodable(
-            f"AIP response has no `{expected}`; HTTP {answer.status}; body={_shown(answer)}", http_status=answer.status
+            f"AIP response has no `{expected}`; HTTP {answer.status}; body={_shown(answer)}",
+            http_status=answer.status,
+            uncertain=changes,
         )
     return raw
 
 
-def _json(answer: HttpAnswer) -> Any:
-    """Return the parsed content, or None where it is no UTF-8 JSON that means one thing and can be printed again.
+def parsed(content: bytes) -> Any:
+    """Return the value of the content, or None where it is no UTF-8 JSON that means one thing and can be printed again.
 
     A lone surrogate is read: an endpoint may have stored one, and escaped it is legal JSON.
     """
     try:
-        text = answer.content.decode("utf-8")
+        text = content.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
@@ -139,6 +142,8 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
 def _deeper_than(value: Any, depth: int) -> bool:
     level = [value]
     for _ in range(depth + 1):
+        if not level:
+            return False
         level = [inner for outer in level for inner in _children(outer)]
     return bool(level)
 
@@ -158,8 +163,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _protocol_error(raw: Any) -> Mapping[str, Any] | None:
-    """Find the error of an envelope (`body.error.error`) or of the catalogue's own shape (`error`)."""
+def protocol_error(raw: Any) -> Mapping[str, Any] | None:
+    """Find the error of an envelope (`body.error.error`), or of a stream or the catalogue (`error`)."""
     if not isinstance(raw, dict):
         return None
     body = raw.get("body")
