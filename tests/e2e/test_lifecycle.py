@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -201,6 +202,38 @@ async def call(
     )
     assert reply.result is not None
     return reply.result
+
+
+@pytest.mark.requirement("turns:async", "turns:streamed")
+@pytest.mark.parametrize("operation", ["session_chat", "session_chat_stream"])
+async def test_a_turn_runs_on_its_own_and_its_end_is_kept(tmp_path: Path, operation: str) -> None:
+    async with site(tmp_path) as here:
+        requester = here.stage().requester
+        await call(requester, "session_create", {"body": {"id": "case", "title": "Case"}})
+        action_id = ActionId(new_id("act_"))
+        reply = await requester.call(
+            CapabilityId(f"cap:hermes_agent:primary:{operation}"),
+            {"session_id": "case", "message": "What is verified?"},
+            action_id=action_id,
+            mode="async",
+        )
+        assert (reply.body_key, reply.outcome) == ("ack", "pending")
+        async with asyncio.timeout(20):
+            while (status := (await requester.status(action_id))["action_status"])["state"] in ("queued", "running"):
+                pass
+        assert status["state"] == "completed", await requester.result(action_id)
+        output = (await requester.result(action_id))["action_result"]["output"]
+        assert output["_aip"]["turn"]["persisted"] == "yes"
+        rows = (await call(requester, "session_messages", {"session_id": "case"}))["output"]["data"]
+        assert [row["role"] for row in rows] == ["user", "assistant"]
+        if operation == "session_chat_stream":
+            chunks = await requester.get(
+                f"/aip/v1/actions/{action_id}/chunks", {"limit": 1000}, expected="action_events"
+            )
+            kinds = [chunk["kind"] for chunk in chunks["action_events"]["chunks"]]
+            assert kinds[-1] == "done"
+            assert output["text"] == rows[1]["content"]
+    assert here.watched.violations == []
 
 
 @pytest.mark.requirement("restart:nothing-settled-lost")

@@ -79,6 +79,16 @@ PROMISES = (
         sentence="A second `up` on one folder, or on a used port, stops with a sentence and no traceback.",
     ),
     Promise(
+        id="turns:async",
+        source="design D18, issue 3",
+        sentence="A turn in mode async is acknowledged, runs on its own, and its end can be asked for.",
+    ),
+    Promise(
+        id="turns:streamed",
+        source="design D17, issue 3",
+        sentence="A streamed turn leaves its chunks behind, one done at the end, and the text that was stored.",
+    ),
+    Promise(
         id="restart:nothing-settled-lost",
         source="issue 2, must hold",
         sentence="After a SIGKILL of the server behind any settled step, the restarted one still answers that step.",

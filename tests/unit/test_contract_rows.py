@@ -159,10 +159,12 @@ HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60, "run_events": 900}
 
 # name: modes beside sync, completion, cancel, latency; rows that are not here: none, sync, no, 5 s
 EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
+    **dict.fromkeys(("chat", "responses", "session_chat"), ({"async"}, "sync", False, 5_000)),  # D18
+    "run_start": ({"async"}, "sync", False, 5_000),
     "chat_stream": ({"async", "streaming"}, "streaming", True, 30_000),
     "responses_stream": ({"async", "streaming"}, "streaming", True, 30_000),
     "run_events": ({"async", "streaming"}, "streaming", True, 30_000),
-    "session_chat_stream": ({"streaming"}, "streaming", True, 30_000),
+    "session_chat_stream": ({"async", "streaming"}, "streaming", True, 30_000),  # async: D18
 }
 
 
