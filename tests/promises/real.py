@@ -13,4 +13,9 @@ PROMISES = (
         source="issue 2, must hold; design D16",
         sentence="A fork that hermes-agent 0.19.0 does by half is uncertain and its evidence says what stands there.",
     ),
+    Promise(
+        id="real:stream",
+        source="issue 3, design D17",
+        sentence="A streamed turn of hermes-agent 0.19.0 ends with one done, its text once, and stored.",
+    ),
 )

@@ -58,3 +58,26 @@ async def test_a_half_fork_is_uncertain_and_says_what_stands_there() -> None:
     assert details["provider"]["code"] == "invalid_title"
     assert details["reconciliation"]["fork"]["state"] == "partial"
     assert details["reconciliation"]["fork"]["child"]["parent_session_id"] == f"source-{run}"
+
+
+@pytest.mark.requirement("real:stream")
+async def test_a_streamed_turn_ends_with_one_done_and_the_stored_text() -> None:
+    identity = f"streamed-{secrets.token_hex(4)}"
+    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+        await call(stage.requester, "session_create", {"body": {"id": identity}})
+        answer = await call(
+            stage.requester, "session_chat_stream", {"session_id": identity, "message": "What is known?"}
+        )
+        assert answer["status"] == "completed", answer
+        output = answer["output"]
+        page = await stage.requester.get(
+            f"/aip/v1/actions/{answer['action_id']}/chunks", {"limit": 1000}, expected="action_events"
+        )
+        rows = (await call(stage.requester, "session_messages", {"session_id": identity}))["output"]["data"]
+    chunks = page["action_events"]["chunks"]
+    assert [chunk["sequence"] for chunk in chunks] == list(range(len(chunks)))
+    assert [chunk["kind"] for chunk in chunks].count("done") == 1
+    assert chunks[-1]["kind"] == "done"
+    assert output["terminal"] is True
+    assert output["_aip"]["turn"]["persisted"] == "yes"
+    assert output["text"] == rows[-1]["content"]
