@@ -1,82 +1,30 @@
-"""Streams of events over a real connection: cut, split, stalled, of another type, too large, left."""
+"""Streams of events over a real connection: cut anyhow, of another type, ended in each way, moved elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import tracemalloc
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from aip_hermes.contract import load_operations
-from aip_hermes.contract.handler import Answer, Chunk
+from aip_hermes.contract.handler import Answer
 from aip_hermes.contract.operation import Operation
-from aip_hermes.errors import ActionFailed
-from aip_hermes.hermes.stream_reading import MAX_FRAME_BYTES
 from aip_hermes.sse import encode
 from tests.support.hermes_calls import FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
-from tests.support.hermes_streams import StreamReply, StreamStub, reply_stream, session_stream
+from tests.support.hermes_streams import (
+    RUN_EVENTS,
+    TURN,
+    Kept,
+    StreamStub,
+    answered,
+    failed,
+    reply_stream,
+    session_stream,
+    turn,
+)
 from tests.support.hermes_stub import KEY, Reply, reply_error, reply_json, row_of
-
-_CODE = "connector.hermes_agent."
-_TURN = load_operations()["session_chat_stream"]
-_RUN_EVENTS = load_operations()["run_events"]
-
-
-class Kept:
-    """Chunks in the order in which they were published. fail_at: the chunk whose storing fails."""
-
-    def __init__(self, *, fail_at: int | None = None) -> None:
-        self.chunks: list[Chunk] = []
-        self.first = asyncio.Event()
-        self._fail_at = fail_at
-
-    async def __call__(self, chunk: Chunk) -> None:
-        if len(self.chunks) == self._fail_at:
-            raise ActionFailed("the disk is full")
-        self.chunks.append(chunk)
-        self.first.set()
-
-    @property
-    def kinds(self) -> list[str]:
-        return [chunk.kind for chunk in self.chunks]
-
-
-async def turn(
-    stub: StreamStub,
-    *,
-    kept: Kept | None = None,
-    row: Operation = _TURN,
-    values: Mapping[str, Any] | None = None,
-    timeout_s: float = 30.0,
-    clock: FakeClock | None = None,
-    deadline_ms: int | None = None,
-) -> Answer | ActionFailed:
-    endpoint = endpoint_of(stub.base_url, turn_timeout_s=timeout_s)
-    given = {"session_id": "s1", "message": "hi"} if row is _TURN or row.name == _TURN.name else {"run_id": "run_1"}
-    async with connector_of(endpoint, operations={row.name: row}, clock=clock) as connector:
-        return await attempt(
-            handler_of(connector, row.name),
-            call_of(row.name, given | dict(values or {}), deadline_ms=deadline_ms),
-            publish=kept or Kept(),
-        )
-
-
-async def answered(reply: Reply, **settings: Any) -> tuple[Answer | ActionFailed, StreamStub]:
-    async with StreamStub([row_of("s1")]) as stub:
-        stub.on("POST", "/chat/stream", reply)
-        stub.on("GET", "/events", reply)
-        return await turn(stub, **settings), stub
-
-
-def failed(outcome: Answer | ActionFailed, code: str) -> ActionFailed:
-    assert isinstance(outcome, ActionFailed)
-    assert outcome.code == _CODE + code
-    assert outcome.details["uncertain_outcome"] is outcome.uncertain
-    assert KEY not in outcome.message + repr(outcome.details)
-    return outcome
 
 
 @pytest.mark.requirement("hermes:streams:one-send", "hermes:streams:turn-evidence", "hermes:streams:chunks")
@@ -221,86 +169,8 @@ async def test_a_chunk_is_stored_while_the_stream_is_still_open() -> None:
     assert isinstance(outcome, Answer)
 
 
-@pytest.mark.requirement("hermes:streams:stored-first")
-@pytest.mark.parametrize("row", [_TURN, _RUN_EVENTS], ids=lambda row: row.name)
-async def test_a_chunk_that_cannot_be_stored_leaves_the_stream(row: Operation) -> None:
-    kept = Kept(fail_at=2)
-    async with StreamStub([row_of("s1")]) as stub:
-        reply = reply_stream(session_stream("s1", "a").split(b"event: assistant.completed")[0], behaviour="stall")
-        stub.on(row.method, row.path.rsplit("}", 1)[-1], reply)
-        async with asyncio.timeout(5):
-            failure = failed(await turn(stub, kept=kept, row=row), "stream_publication")
-            await stub.left.wait()
-    assert failure.uncertain is not row.read_only
-    assert not failure.frees_key
-    assert len(kept.chunks) == 2
-    assert failure.output is not None
-
-
-@pytest.mark.requirement("hermes:streams:idle")
-@pytest.mark.parametrize("pieces", [(), (session_stream("s1", "a")[:300],), (b": keepalive\n\n",)])
-async def test_silence_ends_at_the_idle_limit(pieces: tuple[bytes, ...]) -> None:
-    row = _TURN.model_copy(update={"idle_timeout_s": 0.1})
-    async with asyncio.timeout(5):
-        outcome, stub = await answered(reply_stream(*pieces, behaviour="stall"), row=row)
-    failure = failed(outcome, "transport")
-    assert (failure.uncertain, failure.details["reason"], failure.details["sent"]) == (True, "idle", True)
-    assert len(stub.mutations) == 1
-
-
-@pytest.mark.requirement("hermes:streams:idle")
-async def test_an_endpoint_that_never_begins_to_answer_ends_at_the_idle_limit() -> None:
-    row = _TURN.model_copy(update={"idle_timeout_s": 0.1})
-    async with asyncio.timeout(5):
-        outcome, _ = await answered(Reply(behaviour="stall"), row=row)
-    failure = failed(outcome, "transport")
-    assert (failure.uncertain, failure.details["reason"]) == (True, "idle")
-
-
-def heartbeats() -> Iterator[bytes | asyncio.Event]:
-    """Yield comments for as long as somebody listens."""
-    while True:
-        yield b": keepalive\n\n"
-        beat = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.02, beat.set)
-        yield beat
-
-
-@pytest.mark.requirement("hermes:streams:idle")
-@pytest.mark.parametrize(
-    ("timeout_s", "deadline_in_ms", "code"), [(0.3, None, "transport"), (30, 300, "deadline_exceeded")]
-)
-async def test_comments_alone_keep_a_stream_open_until_its_time_is_over(
-    timeout_s: float, deadline_in_ms: int | None, code: str
-) -> None:
-    row = _TURN.model_copy(update={"idle_timeout_s": 0.15})
-    reply = StreamReply(pieces=heartbeats(), headers={"content-type": "text/event-stream"})
-    deadline_ms = None if deadline_in_ms is None else FakeClock().now_ms() + deadline_in_ms
-    async with asyncio.timeout(5):
-        outcome, _ = await answered(reply, row=row, timeout_s=timeout_s, deadline_ms=deadline_ms)
-    failure = failed(outcome, code)
-    assert failure.uncertain
-    assert failure.details.get("reason") in (None, "timeout")
-
-
-@pytest.mark.requirement("hermes:streams:truncated")
-@pytest.mark.parametrize(("allowed", "stays"), [(1, True), (4, True), (6, False)])
-async def test_a_stream_is_left_after_as_many_events_as_the_caller_allows(allowed: int, stays: bool) -> None:
-    kept = Kept()
-    outcome, stub = await answered(reply_stream(session_stream("s1", "a")), kept=kept, values={"max_events": allowed})
-    assert len(kept.chunks) == allowed
-    assert json.loads(stub.mutations[0].body) == {"message": "hi"}
-    if not stays:
-        assert isinstance(outcome, Answer)
-        return
-    failure = failed(outcome, "stream_truncated")
-    assert (failure.uncertain, failure.details["max_events"]) == (True, allowed)
-    assert failure.output is not None
-    assert (failure.output["truncated"], failure.output["terminal"]) == (True, False)
-
-
 @pytest.mark.requirement("hermes:streams:failed")
-@pytest.mark.parametrize("row", [_TURN, _RUN_EVENTS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [TURN, RUN_EVENTS], ids=lambda row: row.name)
 async def test_a_failed_turn_says_why_without_credentials(row: Operation) -> None:
     text = f"provider refused Bearer {KEY} at sk-live-0123456789abcdef " + "x" * 500
     kept = Kept()
@@ -320,29 +190,10 @@ async def test_a_failed_turn_says_why_without_credentials(row: Operation) -> Non
 async def test_a_cancelled_run_is_a_cancelled_answer() -> None:
     outcome, _ = await answered(
         reply_stream(encode('{"event": "message.delta", "delta": "a"}'), encode('{"event": "run.cancelled"}')),
-        row=_RUN_EVENTS,
+        row=RUN_EVENTS,
     )
     assert isinstance(outcome, Answer)
     assert (outcome.cancelled, outcome.text, outcome.output["terminal"]) == (True, "a", True)
-
-
-@pytest.mark.requirement("hermes:streams:broken")
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (encode("x" * (MAX_FRAME_BYTES + 1), event="assistant.delta"), "sse_frame"),
-        (b"data: " + b"x" * (MAX_FRAME_BYTES + 1), "sse_frame"),
-        (b"data: \xff\xfe\n\n", "sse_malformed"),
-    ],
-    ids=["large frame", "endless line", "no UTF-8"],
-)
-async def test_a_stream_that_cannot_be_read_on_is_uncertain_and_keeps_what_came(bad: bytes, reason: str) -> None:
-    begun = session_stream("s1", "a").split(b"event: assistant.completed")[0]
-    outcome, _ = await answered(reply_stream(begun, bad, behaviour="stall"))
-    failure = failed(outcome, "invalid_response")
-    assert (failure.uncertain, failure.details["reason"]) == (True, reason)
-    assert failure.output is not None
-    assert failure.output["text"] == "a"
 
 
 @pytest.mark.requirement("hermes:streams:large-ending", "hermes:streams:effective")
@@ -359,101 +210,9 @@ async def test_a_finished_turn_is_not_lost_for_a_large_repeat_of_itself() -> Non
     )
 
 
-_DELTA = encode(json.dumps({"delta": "x" * 60_000}), event="assistant.delta")
-
-
-def long_stream(mebibytes: int) -> Iterator[bytes]:
-    """Yield as many of deltas, then an end."""
-    for _ in range(mebibytes * 1_048_576 // len(_DELTA)):
-        yield _DELTA
-    yield encode("{}", event="run.completed")
-
-
-@pytest.mark.requirement("hermes:streams:memory")
-async def test_a_long_stream_leaves_little_in_memory() -> None:
-    class Nobody(Kept):
-        async def __call__(self, chunk: Chunk) -> None:
-            return
-
-    tracemalloc.start()
-    try:
-        outcome, _ = await answered(
-            StreamReply(pieces=long_stream(60), headers={"content-type": "text/event-stream"}), kept=Nobody()
-        )
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert isinstance(outcome, Answer)
-    assert outcome.output["text_omitted"] > 0
-    assert peak < 40 * 1_048_576
-
-
-@pytest.mark.requirement("hermes:streams:broken")
-async def test_a_stream_over_its_limit_is_left() -> None:
-    outcome, _ = await answered(StreamReply(pieces=long_stream(68), headers={"content-type": "text/event-stream"}))
-    failure = failed(outcome, "invalid_response")
-    assert failure.details["reason"] == "sse_stream"
-
-
-@pytest.mark.requirement("hermes:streams:leaving")
-async def test_giving_up_closes_the_connection_and_sends_nothing_more() -> None:
-    kept = Kept()
-    async with StreamStub([row_of("s1")]) as stub, asyncio.timeout(5):
-        stub.on("POST", "/chat/stream", reply_stream(session_stream("s1", "a")[:200], behaviour="stall"))
-        going = asyncio.create_task(turn(stub, kept=kept))
-        await kept.first.wait()
-        going.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await going
-        await stub.left.wait()
-    assert len(stub.mutations) == 1
-
-
-@pytest.mark.requirement("hermes:streams:leaving")
-@pytest.mark.parametrize(
-    ("stream", "said"),
-    [("session", "runs on"), ("completions", "interrupt"), ("responses", "may"), ("run", "does not stop the run")],
-)
-async def test_cancelling_what_cannot_be_stopped_sends_nothing_and_says_what_goes_on(stream: str, said: str) -> None:
-    row = _TURN.model_copy(update={"stream": stream})
-    async with (
-        StreamStub([row_of("s1")]) as stub,
-        connector_of(endpoint_of(stub.base_url), operations={row.name: row}) as connector,
-    ):
-        handler, call = handler_of(connector, row.name), call_of("session_chat_stream")
-        prepared = await handler.prepare(call, None)
-        evidence = await handler.cancel(call, prepared)
-    assert evidence["stopped"] is False
-    assert said in evidence["note"]
-    assert stub.mutations == []
-
-
-@pytest.mark.requirement("hermes:streams:stop")
-@pytest.mark.parametrize(
-    ("reply", "stopped", "said"),
-    [
-        (reply_json({"run_id": "run/1", "status": "stopping"}), True, "took the request"),
-        (reply_error(404, "run_not_found"), False, "no such run"),
-        (Reply(status=500), False, "remote_temporary"),
-        (Reply(behaviour="reset"), False, "transport"),
-    ],
-)
-async def test_cancelling_the_events_of_a_run_stops_the_run_once(reply: Reply, stopped: bool, said: str) -> None:
-    async with (
-        StreamStub() as stub,
-        connector_of(endpoint_of(stub.base_url), operations={"run_events": _RUN_EVENTS}) as connector,
-    ):
-        stub.on("POST", "/stop", reply)
-        handler, call = handler_of(connector, "run_events"), call_of("run_events", {"run_id": "run/1"})
-        evidence = await handler.cancel(call, await handler.prepare(call, None))
-    assert evidence["stopped"] is stopped
-    assert said in evidence["note"]
-    assert [(request.method, request.target) for request in stub.arrived] == [("POST", "/v1/runs/run%2F1/stop")]
-
-
 @pytest.mark.requirement("hermes:streams:one-send")
 async def test_the_events_of_a_run_are_asked_for_once_since_reading_consumes_them() -> None:
-    outcome, stub = await answered(Reply(status=500), row=_RUN_EVENTS, clock=FakeClock())
+    outcome, stub = await answered(Reply(status=500), row=RUN_EVENTS, clock=FakeClock())
     failure = failed(outcome, "remote_temporary")
     assert (failure.uncertain, len(stub.reads)) == (False, 1)
 
@@ -463,7 +222,7 @@ async def test_a_run_is_not_lost_either_where_the_name_stands_in_the_data() -> N
     large = encode(json.dumps({"event": "run.completed", "run_id": "run_1", "output": "x" * 1_200_000}))
     delta = encode(json.dumps({"event": "message.delta", "delta": "xx"}))
     outcome, _ = await answered(
-        reply_stream(delta, *(large[i : i + 65_536] for i in range(0, len(large), 65_536))), row=_RUN_EVENTS
+        reply_stream(delta, *(large[i : i + 65_536] for i in range(0, len(large), 65_536))), row=RUN_EVENTS
     )
     assert isinstance(outcome, Answer)
     assert (outcome.text, outcome.output["terminal"]) == ("xx", True)
