@@ -319,8 +319,7 @@ PROMISES = (
     Promise(
         id="embedded:listen:strength",
         source="design §7; field report F076",
-        sentence="Keys under 16 characters and placeholders are refused; addresses beyond this machine need a strong "
-        "key.",
+        sentence="Keys under 16 characters and placeholders are refused.",
     ),
     Promise(
         id="embedded:model:offline",

@@ -26,7 +26,6 @@ from aip_hermes.client import (
     TooLarge,
     principal_of,
 )
-from aip_hermes.client.http import is_loopback
 from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, PrincipalId
 from aip_hermes.secret import Secret
 from tests.support import client_answers as answers
@@ -208,26 +207,6 @@ async def test_an_answer_is_read_up_to_the_limit(size: int, accepted: bool) -> N
             return
         with pytest.raises(TooLarge):
             await connection.health()
-
-
-@pytest.mark.requirement("client:send:loopback-not-proxied")
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("LOCALHOST.", True),
-        ("aip.localhost", True),
-        ("0.0.0.0", True),
-        ("192.168.0.1", False),
-        ("localhost.example.test", False),
-        ("aip.example.test", False),
-    ],
-)
-def test_this_machine_is_known_by_its_names(host: str, local: bool) -> None:
-    assert is_loopback(host) is local
 
 
 @pytest.mark.requirement("client:decision:binds-what-was-read", "client:decision:approver-of-token")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import ssl
@@ -27,9 +26,10 @@ from aip_hermes.client.failures import (
     TlsFailed,
     TooLarge,
 )
+from aip_hermes.loopback import dials_this_machine
 from aip_hermes.secret import Secret
 
-__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "HttpStream", "is_loopback"]
+__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "HttpStream"]
 
 MAX_RESPONSE_BYTES = 4_194_304
 
@@ -54,18 +54,6 @@ class HttpStream:
     status: int
     media_type: str
     pieces: AsyncIterator[bytes]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` (without brackets) can only mean this machine."""
-    name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
 
 
 class HttpConnection:
@@ -105,7 +93,7 @@ class HttpConnection:
         self._answer = httpx.Timeout(answer_timeout_s, connect=connect_timeout_s, write=read_timeout_s)
         # Identity coding: a compressed answer could be far longer than what the limit saw.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        local = is_loopback(parts.hostname)
+        local = dials_this_machine(parts.hostname)
         self._proxied = not local and _has_proxy(parts.scheme, parts.hostname)
         if token is not None:
             headers["Authorization"] = f"Bearer {token.reveal()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces
 from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks
-from aip_hermes.embedded.listen import UnsafeBind, UnsafeKey, check_bind, check_key_strength
+from aip_hermes.embedded.listen import UnsafeKey, check_key_strength
 from aip_hermes.embedded.opening import open_endpoint
 from aip_hermes.embedded.session_db import SessionDB
 
@@ -17,10 +17,8 @@ __all__ = [
     "OfflineModel",
     "Pieces",
     "SessionDB",
-    "UnsafeBind",
     "UnsafeKey",
     "build_app",
-    "check_bind",
     "check_key_strength",
     "chosen_quirks",
     "open_endpoint",

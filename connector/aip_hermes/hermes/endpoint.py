@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
 from aip_hermes.ids import EndpointId, IdentityError, TenantId
+from aip_hermes.loopback import dials_this_machine
 from aip_hermes.secret import Secret
 
 __all__ = ["Endpoint", "EndpointInvalid", "OnClosed"]
@@ -94,13 +95,7 @@ class Endpoint:
     @property
     def loopback(self) -> bool:
         """Whether the host is this machine by its very name; nothing is resolved."""
-        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
-        if host == "localhost" or host.endswith(".localhost"):
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return dials_this_machine(urlsplit(self.base_url).hostname or "")
 
 
 def _check_origin(base_url: str) -> None:

@@ -9,7 +9,6 @@ from aip_hermes.settings.values import (
     SettingsError,
     StoreSettings,
     TokenSettings,
-    is_loopback,
 )
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "SettingsError",
     "StoreSettings",
     "TokenSettings",
-    "is_loopback",
     "render_template",
 ]

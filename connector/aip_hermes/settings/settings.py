@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
 from aip_hermes.ids import IdentityError, PrincipalId, TenantId
+from aip_hermes.loopback import bound_for_this_machine_only
 from aip_hermes.secret import Secret, SecretFileError, read_secret_file
 from aip_hermes.settings.tables import (
     EndpointTable,
@@ -29,7 +30,6 @@ from aip_hermes.settings.values import (
     SettingsError,
     StoreSettings,
     TokenSettings,
-    is_loopback,
 )
 
 __all__ = ["Settings"]
@@ -86,7 +86,7 @@ class _Check:
         return SettingsError(self._path, rule, member=dotted(loc), line=line_of(self._text, loc))
 
     def server(self, raw: ServerTable) -> ServerSettings:
-        loopback = is_loopback(raw.host)
+        loopback = bound_for_this_machine_only(raw.host)
         if not _HOST.fullmatch(raw.host):
             raise self.fail('must be an IP address or `localhost`, e.g. host = "127.0.0.1"', "server", "host")
         if raw.public_base_url is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aip_hermes.ids import PrincipalId, TenantId
+from aip_hermes.loopback import bound_for_this_machine_only
 
 __all__ = [
     "STRONG_TOKEN_CHARS",
@@ -16,7 +16,6 @@ __all__ = [
     "SettingsError",
     "StoreSettings",
     "TokenSettings",
-    "is_loopback",
 ]
 
 STRONG_TOKEN_CHARS: Final = 16
@@ -51,7 +50,7 @@ class ServerSettings:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the server."""
-        return is_loopback(self.host)
+        return bound_for_this_machine_only(self.host)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,18 +81,3 @@ class LimitSettings:
     """max_request_bytes: of one envelope, advertised in the manifest (design D21)."""
 
     max_request_bytes: int
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a bind to `host` is reachable from this machine only.
-
-    A name other than `localhost` is not: it may resolve to anything.
-    """
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
@@ -11,6 +10,7 @@ import httpx
 
 from aip_hermes.embedded.agent.models import ModelFailed, ModelRequest, Pieces
 from aip_hermes.embedded.agent.openai_reply import ChunkReader, whole_completion
+from aip_hermes.loopback import dials_this_machine
 from aip_hermes.ports import Clock, SystemClock
 from aip_hermes.secret import Secret
 from aip_hermes.sse import Decoder, SseError
@@ -26,7 +26,7 @@ class OpenAIModel:
 
     base_url: ends before `/chat/completions`, usually with `/v1`. model: the name sent. key: sent as bearer, or None.
     timeout_s: for each wait on the network, and for a whole answer: one that drips for ever would hold its session.
-    Loopback addresses are never reached through a proxy. clock: for the waits between tries. transport: for tests.
+    This machine is never reached through a proxy. clock: for the waits between tries. transport: for tests.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class OpenAIModel:
         self._timeout_s = timeout_s
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout_s, connect=10.0),
-            trust_env=not _is_loopback(url.host),
+            trust_env=not dials_this_machine(url.host),
             follow_redirects=False,
             transport=transport,
         )
@@ -158,12 +158,3 @@ def _sent(message: Mapping[str, Any]) -> dict[str, Any]:
     if calls := message.get("tool_calls"):
         sent["tool_calls"] = [{name: call[name] for name in ("id", "type", "function")} for call in calls]
     return sent
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
