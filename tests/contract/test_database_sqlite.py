@@ -205,6 +205,18 @@ async def test_read_only_makes_migrates_and_writes_nothing(tmp_path: Path) -> No
             await db.write(add("b"))
 
 
+@pytest.mark.requirement("database:read-only:never-migrates")
+async def test_read_only_refuses_a_schema_of_before_and_leaves_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    raw = sqlite3.connect(path)
+    raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    raw.close()
+    before = contents(tmp_path)
+    with pytest.raises(StoreRefused, match="version 0"):
+        await store(path, read_only=True).read(lambda connection: connection.execute("SELECT 1 AS alive"))
+    assert contents(tmp_path) == before
+
+
 @pytest.mark.requirement("database:close:idempotent")
 async def test_close_is_idempotent_and_use_after_it_is_typed(tmp_path: Path) -> None:
     db = store(tmp_path / "s.db")
@@ -271,6 +283,15 @@ asyncio.run(main())
         kept = await db.read(names)
     assert set(acknowledged[:-1]) <= set(kept)
     assert kept == [str(number) for number in range(len(kept))]
+
+
+@pytest.mark.requirement("database:write:survives-kill")
+async def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    """Only a power failure would tell, so the running store is asked."""
+    async with store(tmp_path / "s.db") as db:
+        await db.write(add("a"))
+        asked = await db.write(lambda c: [*c.execute("PRAGMA synchronous"), *c.execute("PRAGMA journal_mode")])
+    assert asked == [{"synchronous": 2}, {"journal_mode": "wal"}]
 
 
 @pytest.mark.requirement("database:owner:second-refused")

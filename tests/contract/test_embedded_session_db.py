@@ -184,6 +184,7 @@ async def test_counters_are_exact_under_sixteen_writers(tmp_path: Path) -> None:
         async def write(writer: int) -> None:
             for turn in range(5):
                 await db.append_message("s", "assistant", f"{writer}.{turn}", tool_calls=[{"id": "x"}])
+            await db.append_messages_batch("s", [{"role": "user", "content": f"{writer}.{n}"} for n in range(3)])
 
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
             for writer in range(16):
@@ -191,8 +192,8 @@ async def test_counters_are_exact_under_sixteen_writers(tmp_path: Path) -> None:
         row = await db.get_session("s")
 
         assert row is not None
-        assert (row["message_count"], row["tool_call_count"]) == (80, 80)
-        assert await db.message_count("s") == 80
+        assert (row["message_count"], row["tool_call_count"]) == (128, 80)
+        assert await db.message_count("s") == 128
 
 
 @pytest.mark.requirement("embedded:store:first-reason")

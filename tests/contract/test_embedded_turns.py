@@ -140,6 +140,7 @@ async def test_a_closed_row_takes_turns_and_stays_closed(tmp_path: Path) -> None
         await hermes.create("s")
         closed = (await hermes.client.patch("/api/sessions/s", json={"end_reason": "done"})).json()["session"]
         assert (await hermes.chat("s")).status_code == 200
+        await hermes.db.end_session("s", "again")
         row = await hermes.session("s")
 
         assert (row["end_reason"], row["ended_at"], row["message_count"]) == ("done", closed["ended_at"], 2)

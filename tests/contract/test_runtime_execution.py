@@ -26,7 +26,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 class Provider:
-    """Answers each call when told to. entered: calls so far, in order."""
+    """Answers each call when told to. entered: calls so far, in order.
+
+    Whom nobody answers fails after five seconds, so that a test that fails also ends.
+    """
 
     def __init__(self, site: Site) -> None:
         self.entered: asyncio.Queue[Call] = asyncio.Queue()
@@ -37,7 +40,8 @@ class Provider:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.release[call.action_id] = future
         self.entered.put_nowait(call)
-        return await future
+        async with asyncio.timeout(5):
+            return await future
 
     async def next(self) -> Call:
         async with asyncio.timeout(5):
@@ -68,6 +72,22 @@ async def test_the_timeout_is_the_smaller_one_and_starts_when_nothing_is_waited_
     async with site.open() as runtime:
         await site.submit(runtime, action(operation, timeout_ms=asked_ms, idempotency_key="K"))
     assert site.connector.sends[0].deadline_ms == site.clock.now_ms() + allowed_ms
+
+
+@pytest.mark.requirement("runtime:result:deadline")
+async def test_time_spent_in_line_for_the_session_counts_for_nothing(site: Site) -> None:
+    provider = Provider(site)
+    async with site.open() as runtime, asyncio.timeout(10):
+        holder = asyncio.create_task(site.submit(runtime, action("session_chat")))
+        held = await provider.next()
+        waiting = asyncio.create_task(site.submit(runtime, action("session_chat", timeout_ms=3_000)))
+        await site.clock.until_asleep(10)
+        site.clock.advance(4_000)
+        provider.answer(held)
+        late = await provider.next()
+        assert late.deadline_ms == site.clock.now_ms() + 3_000
+        provider.answer(late)
+        assert {(await task).status for task in (holder, waiting)} == {"completed"}
 
 
 @pytest.mark.requirement("runtime:result:deadline")
@@ -228,7 +248,8 @@ async def test_a_call_made_for_the_holder_fails_at_once(
         held = await provider.next()
         inner = asyncio.create_task(site.submit(runtime, action("session_chat", **nested)))
         if at_once:
-            result = await inner
+            async with asyncio.timeout(2):
+                result = await inner
             assert error(result) == ("connector.scripted.session_busy", False, True)
         else:
             await site.clock.until_asleep(10)

@@ -15,6 +15,7 @@ from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.runtime import Caller
 from tests.support.runtime_connector import (
     ScriptedConnector,
+    ScriptedCredential,
     ScriptedOutcomeUnknown,
     ScriptedRejected,
     ScriptedTemporary,
@@ -93,6 +94,8 @@ FAILURES: list[tuple[str, ActionFailed, bool]] = [
     ("send", ScriptedOutcomeUnknown("the answer was lost", uncertain=True), False),
     ("send", ScriptedTemporary("lost after sending", uncertain=True), False),
     ("send", ScriptedTemporary("connection refused"), True),
+    ("send", ScriptedCredential("the key was refused"), True),
+    ("send", ScriptedCredential("lost after sending", uncertain=True), False),
     ("prepare", ScriptedRejected("closed by compression"), False),
     ("prepare", ScriptedTemporary("endpoint down"), True),
 ]

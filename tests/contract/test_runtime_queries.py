@@ -192,7 +192,7 @@ async def test_approvals_come_oldest_first_page_by_page(site: Site) -> None:
         assert foreign.value.code == "auth.tenant_mismatch"
 
 
-@pytest.mark.requirement("runtime:query:approvals")
+@pytest.mark.requirement("runtime:query:approvals", "runtime:query:scopes")
 async def test_the_exact_input_is_shown_to_holders_of_both_scopes_only(site: Site) -> None:
     async with site.open() as runtime:
         given, request = await ask(site, runtime)
@@ -213,6 +213,19 @@ async def test_the_exact_input_is_shown_to_holders_of_both_scopes_only(site: Sit
     assert view.action_status is not None
     assert (view.action_status.state, view.action_status.approval_id) == ("pending_approval", request.id)
     assert (plain.evidence_payload, plain.action_status) == (None, None)
+
+
+@pytest.mark.requirement("runtime:store:no-input-kept")
+@pytest.mark.parametrize("verdict", ["approved", "denied"])
+async def test_an_input_is_kept_while_it_is_parked_and_no_longer(site: Site, verdict: str) -> None:
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+    (before,) = await site.rows("SELECT parked FROM actions")
+    async with site.open() as runtime:
+        await runtime.decide(decision(request, decision=verdict), reviewer())
+    (after,) = await site.rows("SELECT parked FROM actions")
+    assert "s1" in before["parked"]
+    assert after["parked"] is None
 
 
 @pytest.mark.requirement("runtime:message:once")

@@ -91,3 +91,15 @@ async def test_a_file_of_somebody_else_is_refused_and_the_folder_is_free_again(s
         with pytest.raises(StoreRefused):
             async with site.open():
                 pass
+
+
+@pytest.mark.requirement("server:health:liveness")
+async def test_a_runtime_whose_store_is_gone_is_not_ready(site: Site) -> None:
+    async with site.open() as runtime:
+        assert await runtime.health() == {
+            "ready": True,
+            "store": {"ready": True},
+            "endpoints": {"primary": {"ready": True, "detail": "answers"}},
+        }
+    found = await runtime.health()
+    assert (found["ready"], found["store"], found["endpoints"]["primary"]["ready"]) == (False, {"ready": False}, True)

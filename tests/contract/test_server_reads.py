@@ -264,6 +264,10 @@ async def test_readiness_follows_runtime_and_store(site: Site) -> None:
     response = await site.get("/ready", who=None)
     assert (response.status_code, response.json()["status"]) == (503, "not_ready")
     assert response.json()["gateway"]["connectors"]["all"]["detail"] == "an endpoint does not answer"
+    site.runtime.ready, site.runtime.stored = True, False
+    response = await site.get("/ready", who=None)
+    assert (response.status_code, response.json()["status"]) == (503, "not_ready")
+    assert response.json()["gateway"]["storage"] == {"ready": False, "detail": "the store does not answer"}
     site.gateway.close()
     response = await site.get("/ready", who=None)
     assert (response.status_code, response.json()["status"]) == (503, "not_ready")

@@ -25,6 +25,7 @@ from aip_hermes.ids import CapabilityId, EndpointId, TenantId
 __all__ = [
     "ScriptedCancelled",
     "ScriptedConnector",
+    "ScriptedCredential",
     "ScriptedDeadline",
     "ScriptedOutcomeUnknown",
     "ScriptedRejected",
@@ -52,6 +53,10 @@ class ScriptedCancelled(ProviderFailed, code="connector.scripted.cancelled", cat
 
 class ScriptedTemporary(ProviderFailed, code="connector.scripted.temporary", category="temporary", retryable=True):
     """Certain and retryable, as a refused connection is."""
+
+
+class ScriptedCredential(ProviderFailed, code="connector.scripted.credential", category="auth", outside_request=True):
+    """Certain, final, and no fault of the request."""
 
 
 class ScriptedRejected(ProviderFailed, code="connector.scripted.rejected", category="permanent"):

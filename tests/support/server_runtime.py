@@ -27,6 +27,7 @@ class ScriptedRuntime:
         self.entered = asyncio.Event()
         self.finished = asyncio.Event()
         self.ready = True
+        self.stored = True
         self._tenant = tenant
         self._claimed: set[str] = set()
 
@@ -130,7 +131,7 @@ class ScriptedRuntime:
     async def health(self) -> Mapping[str, Any]:
         self._note("health")
         endpoints = {"primary": {"ready": self.ready, "detail": "reachable"}}
-        return {"ready": self.ready, "store": {"ready": True}, "endpoints": endpoints}
+        return {"ready": self.ready and self.stored, "store": {"ready": self.stored}, "endpoints": endpoints}
 
     def _note(self, name: str, **fields: Any) -> None:
         self.asked.append((name, fields))

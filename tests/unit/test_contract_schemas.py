@@ -108,6 +108,22 @@ def test_a_violation_is_one_line_of_bounded_length() -> None:
 
 
 @pytest.mark.requirement("contract:violations:bounded")
+def test_a_deep_place_is_cut() -> None:
+    schema = {
+        "$ref": "#/$defs/branch",
+        "$defs": {"branch": {"type": "object", "additionalProperties": {"$ref": "#/$defs/branch"}}},
+    }
+    value: Any = 1
+    for _ in range(20):
+        value = {"n" * 64: value}
+    (told,) = Validator(schema).violations(value)
+    place, _, rule = told.partition("…: ")
+
+    assert place == ("/" + "n" * 64) * 3 + "/" + "n" * 59
+    assert rule == "type: must be object, not an integer"
+
+
+@pytest.mark.requirement("contract:violations:bounded")
 def test_the_same_violation_is_told_once() -> None:
     assert Validator({"required": ["a", "b"]}).violations({}) == ["(root): required: missing `a`, `b`"]
 

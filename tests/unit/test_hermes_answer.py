@@ -67,7 +67,7 @@ def test_a_long_text_is_bounded(body: bytes) -> None:
     assert message.endswith("…")
 
 
-@pytest.mark.requirement("hermes:errors:no-credentials")
+@pytest.mark.requirement("hermes:errors:no-credentials", "hermes:answer:provider-details")
 def test_neither_address_nor_memory_scope_is_repeated() -> None:
     text = "at http://127.0.0.1:8642/api/sessions for family scope"
     message = _failed(500, text.encode(), hidden="family scope").details["provider"]["message"]

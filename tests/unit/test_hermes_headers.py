@@ -59,11 +59,15 @@ def test_a_payload_can_set_no_header() -> None:
         "_aip": {"session_id": "sess_evil", "correlation_id": "corr_evil", "actor": "human:eve"},
         "idempotency_key": "evil",
     }
-    headers = _headers(call_of("session_chat", {**INPUTS["session_chat"], **claimed}))
+    call = call_of("session_chat", {**INPUTS["session_chat"], **claimed})
+    headers = _headers(call)
     assert headers["X-AIP-Correlation-Id"] == b"corr_1"
     assert headers["X-AIP-Principal-Id"] == b"human:ada"
     assert headers["Idempotency-Key"] == b"key-1"
     assert not any(b"evil" in value or b"eve" in value for value in headers.values())
+    request = map_call(operation=_OPERATIONS["session_chat"], endpoint=endpoint_of(), call=call).request
+    assert request.body is not None
+    assert not any(claim in request.body for claim in (b"evil", b"eve", b"_aip"))
 
 
 @pytest.mark.requirement("hermes:headers:idempotency-key")
