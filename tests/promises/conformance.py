@@ -60,6 +60,11 @@ PROMISES = (
         diverges="The strict contract check wants a key and an approval for what the guide lets run without.",
     ),
     Promise(
+        id="conformance:memory:stream",
+        source="issue 3",
+        sentence="The server grows by less than 40 MiB while 60 MiB of a stream pass, whatever its reader does.",
+    ),
+    Promise(
         id="conformance:parity:page",
         source="design §4, issue 3",
         sentence="The page for users names every decision in which this differs from the reference, and every "

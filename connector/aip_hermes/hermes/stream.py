@@ -30,7 +30,7 @@ __all__ = [
 DEFAULT_EVENTS: Final = 4_096
 MAX_KEPT_EVENTS: Final = 256
 MAX_EVENTS_BYTES: Final = 1_048_576
-MAX_TEXT_CHARS: Final = 2_097_152
+MAX_TEXT_CHARS: Final = 1_048_576
 _MAX_DEPTH: Final = 100  # an AIP message holds 128, and an event stands some levels inside
 _SPARE: Final = 128 - _MAX_DEPTH
 

@@ -8,7 +8,7 @@ Source: AIP HTTP surface §5.1, §5.2, §7; runtime behaviour §16.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Position", "read_page"]
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+_CHUNKS_AT_ONCE: Final = 8
 
 _CURSOR = re.compile(r"(?:aev_cursor_(\d{1,18})_(none|\d{1,18})|evt_cursor_(\d{1,18}))", re.ASCII)
 _BEFORE_ALL: Final = -1
@@ -71,6 +72,17 @@ class _Room:
         return True
 
 
+def _chunks_behind(connection: Connection, row: Mapping[str, Any], after: int) -> Iterator[Mapping[str, Any]]:
+    """Yield chunks a few at a time: a page of the largest ones would be a gigabyte, and holds four megabytes of it."""
+    address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": _CHUNKS_AT_ONCE}
+    while True:
+        found = connection.execute(QUERIES["fetch_chunks"], {**address, "after": after})
+        yield from found
+        if len(found) < _CHUNKS_AT_ONCE:
+            return
+        after = found[-1]["sequence"]
+
+
 def read_page(
     connection: Connection,
     row: Mapping[str, Any],
@@ -103,9 +115,7 @@ def read_page(
         last_event = found["seq"]
     chunks, last_chunk = [], position.chunk
     if include_chunks:
-        found_chunks = connection.execute(QUERIES["fetch_chunks"], {**address, "after": position.chunk})
-        more = more or len(found_chunks) > MAX_PAGE
-        for found in found_chunks:
+        for found in _chunks_behind(connection, row, position.chunk):
             if not room.take(found["chunk"]):
                 more = True
                 break
