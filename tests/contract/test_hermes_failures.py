@@ -16,6 +16,7 @@ from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.attempts import READ_SENDS
 from tests.support.hermes_calls import INPUTS, FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_stub import KEY, Arrived, Reply, StubEndpoint, reply_error, reply_json, row_of
+from tests.support.skipping_loop import run_skipping
 
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _CODE = "connector.hermes_agent."
@@ -123,22 +124,21 @@ def _fails(stub: StubEndpoint, operation: Operation, reply: Reply) -> None:
     stub.on(operation.method, _PLACE.sub(lambda place: INPUTS[operation.name][place[1]], operation.path), reply)
 
 
-def _quick(operation: Operation) -> Mapping[str, Operation]:
-    return {operation.name: operation.model_copy(update={"http_timeout_s": 0.1})}
-
-
 @pytest.mark.requirement("hermes:errors:again-only-where-free")
 @pytest.mark.parametrize("asked", [False, True], ids=["before it was asked", "during the exchange"])
 @pytest.mark.parametrize("operation", _OPERATIONS.values(), ids=list(_OPERATIONS))
-async def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_failure(
+def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_failure(
     operation: Operation, asked: bool
 ) -> None:
-    async with StubEndpoint([row_of("s1")]) as stub:
-        _fails(stub, operation, Reply(behaviour="stall"))
-        clock = FakeClock()
-        call = call_of(operation.name, deadline_ms=clock.now_ms() + (50 if asked else -1))
-        async with connector_of(endpoint_of(stub.base_url), clock=clock) as connector:
-            outcome = await attempt(handler_of(connector, operation.name), call)
+    async def late() -> Answer | ActionFailed:
+        async with StubEndpoint([row_of("s1")]) as stub:
+            _fails(stub, operation, Reply(behaviour="stall"))
+            clock = FakeClock()
+            call = call_of(operation.name, deadline_ms=clock.now_ms() + (3_000 if asked else -1))
+            async with connector_of(endpoint_of(stub.base_url), clock=clock) as connector:
+                return await attempt(handler_of(connector, operation.name), call)
+
+    outcome = run_skipping(late())
     assert isinstance(outcome, ActionFailed)
     assert outcome.code == _CODE + "deadline_exceeded"
     assert (outcome.frees_key, _AGAIN in outcome.message) == (not outcome.uncertain, not outcome.uncertain)
@@ -154,29 +154,32 @@ async def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_fa
 )
 @pytest.mark.parametrize("operation", _OPERATIONS.values(), ids=list(_OPERATIONS))
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-async def test_a_failure_is_sent_once_and_called_what_it_proves(operation: Operation, case: Case) -> None:
-    async with StubEndpoint([row_of("s1")]) as stub:
-        _fails(stub, operation, case.reply)
-        stall = case.reply.behaviour == "stall"
-        endpoint = endpoint_of(stub.base_url, turn_timeout_s=0.1 if stall else 30.0)
-        operations = _quick(operation) if stall else {operation.name: operation}
-        async with connector_of(endpoint, clock=FakeClock(), operations=operations) as connector:
-            outcome = await attempt(handler_of(connector, operation.name), call_of(operation.name))
-        assert isinstance(outcome, ActionFailed)
-        assert outcome.code == _CODE + case.code_of(operation)
-        assert outcome.details["remote_status"] == case.status
-        assert outcome.details["uncertain_outcome"] is outcome.uncertain
-        _names_the_cause(operation, case, outcome, stub.port)
-        if operation.read_only:
-            assert stub.mutations == []
-            assert not outcome.uncertain
-            assert outcome.retryable is (case.again and case.code_of(operation) == case.code)
-            assert len(stub.reads) == case.sends_of(operation)
-        else:
-            assert len(stub.mutations) == 1
-            assert outcome.uncertain is case.uncertain
-            assert outcome.frees_key is case.free
-            assert not (outcome.uncertain and outcome.retryable)
+def test_a_failure_is_sent_once_and_called_what_it_proves(operation: Operation, case: Case) -> None:
+    async def failing() -> tuple[Answer | ActionFailed, StubEndpoint]:
+        async with StubEndpoint([row_of("s1")]) as stub:
+            _fails(stub, operation, case.reply)
+            connecting = connector_of(
+                endpoint_of(stub.base_url), clock=FakeClock(), operations={operation.name: operation}
+            )
+            async with connecting as connector:
+                return await attempt(handler_of(connector, operation.name), call_of(operation.name)), stub
+
+    outcome, stub = run_skipping(failing())
+    assert isinstance(outcome, ActionFailed)
+    assert outcome.code == _CODE + case.code_of(operation)
+    assert outcome.details["remote_status"] == case.status
+    assert outcome.details["uncertain_outcome"] is outcome.uncertain
+    _names_the_cause(operation, case, outcome, stub.port)
+    if operation.read_only:
+        assert stub.mutations == []
+        assert not outcome.uncertain
+        assert outcome.retryable is (case.again and case.code_of(operation) == case.code)
+        assert len(stub.reads) == case.sends_of(operation)
+    else:
+        assert len(stub.mutations) == 1
+        assert outcome.uncertain is case.uncertain
+        assert outcome.frees_key is case.free
+        assert not (outcome.uncertain and outcome.retryable)
 
 
 def _names_the_cause(operation: Operation, case: Case, outcome: ActionFailed, port: int) -> None:
