@@ -10,6 +10,12 @@ from aip_hermes.settings import Settings
 __all__ = ["build"]
 
 
-def build(settings: Settings, *, clock: Clock, new_id: NewId, faults: Faults) -> Connector:
+def build(
+    settings: Settings,
+    *,
+    clock: Clock,
+    new_id: NewId,  # noqa: ARG001  (every connector of the group is built alike)
+    faults: Faults,
+) -> Connector:
     """Return the connector for the endpoints of `settings`. Connects to nothing."""
-    return HermesConnector(settings.endpoints, clock=clock, new_id=new_id, faults=faults)
+    return HermesConnector(settings.endpoints, clock=clock, faults=faults)

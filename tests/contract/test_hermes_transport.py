@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from aip_hermes.contract import load_capability_file
 from aip_hermes.contract.handler import Answer
 from aip_hermes.errors import ActionFailed
-from aip_hermes.hermes.client import MAX_JSON_BYTES, HermesClient
+from aip_hermes.hermes.client import HermesClient
 from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
 from tests.support.hermes_calls import FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_stub import KEY, Reply, StubEndpoint, reply_json, row_of
+
+_MAX_JSON_BYTES = load_capability_file().connector.max_json_response_bytes
 
 
 def _request(method: str = "GET", target: str = "/health", *, timeout_s: float = 5.0) -> RequestSpec:
@@ -80,9 +83,9 @@ async def test_a_connection_idle_for_a_second_carries_reads_only() -> None:
 @pytest.mark.parametrize("announced", [True, False])
 async def test_an_answer_over_the_limit_is_refused_by_its_announced_or_its_real_size(announced: bool) -> None:
     async with StubEndpoint() as stub:
-        big = Reply(body=b"[" + b"1," * 50_000, declared_length=MAX_JSON_BYTES + 1 if announced else None)
+        big = Reply(body=b"[" + b"1," * 50_000, declared_length=_MAX_JSON_BYTES + 1 if announced else None)
         stub.on("GET", "/health", big)
-        client = HermesClient(endpoint_of(stub.base_url), max_json_bytes=MAX_JSON_BYTES if announced else 4096)
+        client = HermesClient(endpoint_of(stub.base_url), max_json_bytes=None if announced else 4096)
         async with client:
             with pytest.raises(ExchangeFailed) as caught:
                 await client.send(_request())
@@ -110,7 +113,7 @@ async def test_an_answer_of_unannounced_size_is_read_up_to_the_limit_only() -> N
 @pytest.mark.requirement("hermes:transport:bounded-answers")
 async def test_a_transcript_over_the_limit_says_what_to_do_and_is_not_asked_again() -> None:
     async with StubEndpoint([row_of("s1")]) as stub:
-        stub.on("GET", "/messages", Reply(body=b"{}", declared_length=MAX_JSON_BYTES + 1))
+        stub.on("GET", "/messages", Reply(body=b"{}", declared_length=_MAX_JSON_BYTES + 1))
         async with connector_of(endpoint_of(stub.base_url)) as connector:
             outcome = await attempt(handler_of(connector, "session_messages"), call_of("session_messages"))
     assert isinstance(outcome, ActionFailed)

@@ -14,7 +14,7 @@ from aip_hermes.contract import Catalog
 from aip_hermes.contract.publish import Published
 from aip_hermes.hermes import HermesConnector
 from aip_hermes.ids import EndpointId, TenantId
-from aip_hermes.ports import NoFaults, SystemClock, new_id
+from aip_hermes.ports import NoFaults, SystemClock
 from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime
 from aip_hermes.runtime.failures import ActionNotFound
 from tests.support.hermes_calls import endpoint_of
@@ -87,7 +87,7 @@ class KitSite:
                 endpoint_of(provider.base_url, id=EndpointId(name), tenant_id=TenantId(tenant))
                 for name, tenant in (("primary", "tenant-a"), ("other", "tenant-b"))
             ]
-            async with HermesConnector(endpoints, clock=Hasty(), new_id=new_id, faults=NoFaults()) as connector:
+            async with HermesConnector(endpoints, clock=Hasty(), faults=NoFaults()) as connector:
                 yield cls(
                     folder=folder,
                     provider=provider,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,11 +87,9 @@ def connector_of(
     operations: Mapping[str, Operation] | None = None,
     confirm_s: float = 2.0,
 ) -> HermesConnector:
-    numbers = itertools.count(1)
     return HermesConnector(
         [endpoint],
         clock=clock or FakeClock(),
-        new_id=lambda prefix: f"{prefix}{next(numbers)}",
         faults=NoFaults(),
         transport=transport,
         operations=operations,

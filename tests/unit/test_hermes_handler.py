@@ -15,7 +15,7 @@ from aip_hermes.contract import load_operations
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import HermesConnector
 from aip_hermes.ids import EndpointId, TenantId
-from aip_hermes.ports import NoFaults, new_id
+from aip_hermes.ports import NoFaults
 from tests.support.hermes_calls import FakeClock, call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_routes import RowsTransport
 from tests.support.hermes_stub import KEY, row_of
@@ -286,7 +286,7 @@ async def test_offers_are_endpoints_in_id_order_and_operations_in_row_order() ->
         endpoint_of(id=EndpointId("alpha"), turn_timeout_s=12.5, display_name="Alpha", tenant_id=TenantId("t")),
     ]
     clock = FakeClock()
-    async with HermesConnector(endpoints, clock=clock, new_id=new_id, faults=NoFaults()) as connector:
+    async with HermesConnector(endpoints, clock=clock, faults=NoFaults()) as connector:
         offers = connector.offers()
     assert [offer.capability_id for offer in offers] == [
         f"cap:hermes_agent:{endpoint}:{name}" for endpoint in ("alpha", "zeta") for name in _OPERATIONS
@@ -300,7 +300,7 @@ async def test_offers_are_endpoints_in_id_order_and_operations_in_row_order() ->
 def test_two_endpoints_of_one_id_are_refused() -> None:
     for endpoints in ([], [endpoint_of(), endpoint_of()]):
         with pytest.raises(ValueError, match="endpoint"):
-            HermesConnector(endpoints, clock=FakeClock(), new_id=new_id, faults=NoFaults())
+            HermesConnector(endpoints, clock=FakeClock(), faults=NoFaults())
 
 
 @pytest.mark.requirement("hermes:errors:one-namespace")

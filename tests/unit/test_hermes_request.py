@@ -11,15 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aip_hermes.contract import load_operations
+from aip_hermes.contract import load_capability_file, load_operations
 from aip_hermes.hermes.failures import InputRefused
-from aip_hermes.hermes.request import MAX_BODY_BYTES, Mapped, map_call
+from aip_hermes.hermes.request import Mapped, map_call
 from tests.support.hermes_calls import INPUTS, call_of, endpoint_of
 from tests.support.hermes_stub import KEY
 
 _OPERATIONS = load_operations()
 _ASKED = {"role": "user", "content": "What is verified?"}
 _JOB = "0ddaaccff246"
+_MAX_BODY_BYTES = load_capability_file().connector.max_request_body_bytes
 
 
 def _map(name: str, values: Mapping[str, Any], **members: Any) -> Mapped:
@@ -276,7 +277,7 @@ def test_a_title_of_a_hundred_code_points_after_cleaning_is_sent_as_it_is(title:
 @pytest.mark.requirement("hermes:request:refused-before-sending")
 def test_a_body_over_sixteen_mebibytes_is_refused() -> None:
     with pytest.raises(InputRefused):
-        _map("session_chat", {"session_id": "s", "message": "x" * MAX_BODY_BYTES})
+        _map("session_chat", {"session_id": "s", "message": "x" * _MAX_BODY_BYTES})
 
 
 @pytest.mark.requirement("hermes:request:refused-before-sending")

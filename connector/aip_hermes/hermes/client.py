@@ -18,16 +18,16 @@ from typing import Any, Final, Self, cast
 
 import httpx
 
+from aip_hermes.contract import load_capability_file
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, FailureReason, Received, RequestSpec
 
-__all__ = ["CONNECT_TIMEOUT_S", "MAX_JSON_BYTES", "HermesClient", "Incoming", "Transport"]
+__all__ = ["CONNECT_TIMEOUT_S", "HermesClient", "Incoming", "Transport"]
 
 Transport = httpx.AsyncBaseTransport
 """What may stand in for the network."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
-MAX_JSON_BYTES: Final = 16_777_216
 
 _MUTATION_IDLE_S: Final = 1.0
 _READ_IDLE_S: Final = 4.0  # under the five seconds after which many a proxy closes
@@ -37,7 +37,7 @@ class HermesClient:
     """HTTP to one endpoint.
 
     transport: stands in for the network; production passes None. max_json_bytes: of one answer, checked against
-    Content-Length first, then while reading.
+    Content-Length first, then while reading; None: as published.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class HermesClient:
         endpoint: Endpoint,
         *,
         transport: Transport | None = None,
-        max_json_bytes: int = MAX_JSON_BYTES,
+        max_json_bytes: int | None = None,
     ) -> None:
         self._origin = httpx.URL(endpoint.base_url)
-        self._max_json_bytes = max_json_bytes
+        self._max_json_bytes = max_json_bytes or load_capability_file().connector.max_json_response_bytes
         # Loopback traffic never meets a proxy, whatever the environment says.
         environment = transport is None and not endpoint.loopback
         tls = _tls(endpoint)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aip_hermes.contract import load_operations
+from aip_hermes.contract import load_capability_file, load_operations
 from aip_hermes.contract.handler import FailureKind, Offer
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
@@ -19,11 +19,10 @@ from aip_hermes.hermes.failures import Cancelled, DeadlineExceeded, HermesFailed
 from aip_hermes.hermes.handler import CONFIRM_S, HermesHandler
 from aip_hermes.hermes.headers import base_headers
 from aip_hermes.ids import CapabilityId, EndpointId
-from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.ports import Clock, Faults
 
-__all__ = ["CONNECTOR_ID", "HermesConnector"]
+__all__ = ["HermesConnector"]
 
-CONNECTOR_ID: Final = "hermes-agent"
 _HEALTH_TIMEOUT_S: Final = 5.0
 
 _KINDS: Final[Mapping[FailureKind, type[HermesFailed]]] = {
@@ -47,7 +46,6 @@ class HermesConnector:
         endpoints: Sequence[Endpoint],
         *,
         clock: Clock,
-        new_id: NewId,
         faults: Faults,
         transport: Transport | None = None,
         operations: Mapping[str, Operation] | None = None,
@@ -58,7 +56,7 @@ class HermesConnector:
             raise ValueError("a Hermes connector needs at least one endpoint")
         if len({endpoint.id for endpoint in self._endpoints}) < len(self._endpoints):
             raise ValueError("two Hermes endpoints have the same id")
-        self._new_id = new_id
+        self._facts = load_capability_file().connector
         self._confirm_s = confirm_s
         self._clients = {endpoint.id: HermesClient(endpoint, transport=transport) for endpoint in self._endpoints}
         rows = load_operations() if operations is None else operations
@@ -78,7 +76,7 @@ class HermesConnector:
 
     @property
     def connector_id(self) -> str:
-        return CONNECTOR_ID
+        return self._facts.id
 
     def offers(self) -> Sequence[Offer]:
         return self._offers
@@ -96,7 +94,7 @@ class HermesConnector:
 
     def _offer(self, row: Operation, endpoint: Endpoint, *, clock: Clock, faults: Faults) -> Offer:
         return Offer(
-            capability_id=CapabilityId(f"cap:hermes_agent:{endpoint.id}:{row.name}"),
+            capability_id=CapabilityId(f"{self._facts.id_prefix}{endpoint.id}:{row.name}"),
             endpoint_id=endpoint.id,
             tenant_id=endpoint.tenant_id,
             display_name=endpoint.display_name or endpoint.id,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
+from aip_hermes.contract import load_capability_file
 from aip_hermes.contract.handler import Call
 from aip_hermes.contract.operation import Operation
 from aip_hermes.hermes.bodies import Broken, body_of
@@ -23,10 +24,8 @@ from aip_hermes.hermes.headers import HeaderRefused, headers_of_call
 from aip_hermes.hermes_api import clean_title, is_continuation_id, new_session_id_problem, title_problem
 from aip_hermes.ids import HermesSessionKey, IdentityError
 
-__all__ = ["MAX_BODY_BYTES", "MAX_URL_BYTES", "Mapped", "fill_path", "map_call", "path_id_problem", "timeout_of"]
+__all__ = ["Mapped", "fill_path", "map_call", "path_id_problem", "timeout_of"]
 
-MAX_BODY_BYTES: Final = 16_777_216
-MAX_URL_BYTES: Final = 131_072
 _MAX_PATH_ID_BYTES: Final = 4_096
 _MAX_QUERY_BYTES: Final = 4_096
 
@@ -61,12 +60,13 @@ def map_call(*, operation: Operation, endpoint: Endpoint, call: Call) -> Mapped:
 
     Raises: InputRefused.
     """
+    facts = load_capability_file().connector
     ids: dict[str, str] = {}
     try:
         ids.update((name, _path_id(call.input, name)) for name in _PLACE.findall(operation.path))
         target = fill_path(operation.path, ids) + _query(operation, call.input)
-        if len(endpoint.base_url) + len(target) > MAX_URL_BYTES:
-            raise Broken(f"the URL would be longer than {MAX_URL_BYTES} bytes")
+        if len(endpoint.base_url) + len(target) > facts.max_request_url_bytes:
+            raise Broken(f"the URL would be longer than {facts.max_request_url_bytes} bytes")
         body = body_of(operation, call.input, ids)
         new_id = _new_id(operation, body)
         _check_title(operation, body)
@@ -75,7 +75,7 @@ def map_call(*, operation: Operation, endpoint: Endpoint, call: Call) -> Mapped:
         headers = headers_of_call(
             operation=operation, endpoint=endpoint, call=call, session_id=named, session_key=session_key
         )
-        content = None if operation.body == "none" else _serialise(body)
+        content = None if operation.body == "none" else _serialise(body, max_bytes=facts.max_request_body_bytes)
     except (Broken, HeaderRefused) as exc:
         raise InputRefused(
             f"{operation.name} at Hermes endpoint {endpoint.id} was not sent: {exc}."
@@ -246,7 +246,7 @@ def _session_key(values: Mapping[str, Any]) -> HermesSessionKey | None:
         raise Broken(f"`session_key`: {exc}") from None
 
 
-def _serialise(body: Mapping[str, Any]) -> bytes:
+def _serialise(body: Mapping[str, Any], *, max_bytes: int) -> bytes:
     try:
         content = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError:
@@ -255,6 +255,6 @@ def _serialise(body: Mapping[str, Any]) -> bytes:
         raise Broken(
             "the body can't be written as JSON: a number that is not finite or too long, or nested too deep"
         ) from None
-    if len(content) > MAX_BODY_BYTES:
-        raise Broken(f"the body is larger than {MAX_BODY_BYTES} bytes")
+    if len(content) > max_bytes:
+        raise Broken(f"the body is larger than {max_bytes} bytes")
     return content

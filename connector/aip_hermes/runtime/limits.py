@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
+
+from aip_hermes.contract import load_capability_file
 
 __all__ = ["FAULT_POINTS", "FaultPoint", "RuntimeLimits"]
 
@@ -22,14 +24,14 @@ FAULT_POINTS: Final[tuple[FaultPoint, ...]] = get_args(FaultPoint)
 class RuntimeLimits:
     """All in milliseconds.
 
-    queue_delay_ms: longest wait for a session (published as `sla.max_queue_delay_ms`). key_wait_ms: longest wait of an
-    equal submission for the one that runs. overrun_ms: grace for a handler that overran its deadline. confirm_ms: for
-    reading back. cancel_ms: for stopping at the provider. queue_width: how
-    many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that
-    can't be written. close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
+    queue_delay_ms: longest wait for a session or in the queue, as published where nothing else is said.
+    key_wait_ms: longest wait of an equal submission for the one that runs. overrun_ms: grace for a handler that
+    overran its deadline. confirm_ms: for reading back. cancel_ms: for stopping at the provider. queue_width: how
+    many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that can't be written.
+    close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
     """
 
-    queue_delay_ms: int = 10_000
+    queue_delay_ms: int = field(default_factory=lambda: load_capability_file().common.max_queue_delay_ms)
     key_wait_ms: int = 10_000
     overrun_ms: int = 1_000
     confirm_ms: int = 2_000

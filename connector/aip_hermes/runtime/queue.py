@@ -13,7 +13,6 @@ from typing import Any
 
 import structlog
 
-from aip_hermes.contract.rows import load_capability_file
 from aip_hermes.database import Connection, Database, StoreFailure
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ports import Clock
@@ -51,7 +50,7 @@ class QueueWorker:
         self._clock = clock
         self._start = start
         self._width = asyncio.Semaphore(limits.queue_width)
-        self._longest_wait_ms = load_capability_file().common.max_queue_delay_ms
+        self._longest_wait_ms = limits.queue_delay_ms
 
     async def run(self) -> None:
         """Work until cancelled; what runs then ends as every other action does."""
