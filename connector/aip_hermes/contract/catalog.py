@@ -7,8 +7,8 @@ Source: HTTP page §5.1, §8; design D18, D24.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -70,24 +70,28 @@ class CatalogPage:
 class Catalog:
     """All offers of all connectors of a runtime. Immutable.
 
-    revision: depends on what is published only, so that a cursor outlives a restart without changes and no other.
     Raises ValueError when two offers have one capability id.
     """
 
     def __init__(self, offers: Iterable[Offer]) -> None:
         self._offers: dict[str, Offer] = {}
-        self._index = Index(lambda key: _sentence(self._offers[key]))
+        self._index = Index(
+            sentence=lambda key: _sentence(self._offers[key]), tenant=lambda key: self._offers[key].tenant_id
+        )
+        named, words = ("", ""), frozenset[str]()
         for offer in sorted(offers, key=lambda offer: str(offer.capability_id)):
             key = str(offer.capability_id)
             if key in self._offers:
                 raise ValueError(f"capability {key} is offered twice")
             self._offers[key] = offer
-            words = frozenset((str(offer.endpoint_id).casefold(), offer.display_name.casefold())) - {""}
+            if (offer.endpoint_id, offer.display_name) != named:
+                named = offer.endpoint_id, offer.display_name
+                words = frozenset(str(name).casefold() for name in named) - {""}
             self._index.add(key, sentence=_sentence(offer), words=words, tenant_id=offer.tenant_id)
         self._index.complete()
         # Made when asked for, and not all kept: a capability is a hundred times its offer.
         self._show = lru_cache(maxsize=_SHOWN_KEPT)(lambda key: Published.of(self._offers[key]))
-        self.revision: int = _revision(self._offers.values())
+        self._told = _told(self._offers.values())
 
     def __len__(self) -> int:
         return len(self._offers)
@@ -96,6 +100,13 @@ class Catalog:
         """Return what `capability_id` names for this tenant; ids are case-sensitive."""
         offer = self._offers.get(str(capability_id))
         return self._show(str(capability_id)) if offer is not None and _visible(offer, tenant_id) else None
+
+    def revision(self, tenant_id: TenantId | None) -> int:
+        """Return a number for what this tenant sees, and nothing else: a cursor outlives a restart without changes and
+        no other, and a change for somebody else shows nowhere."""
+        seen = sum(self._told.get(tenant, 0) for tenant in {None, tenant_id})
+        # 48 bits: exact in every JSON reader.
+        return int(sha256(str(seen).encode()).hexdigest()[:12], 16)
 
     def page(
         self,
@@ -115,15 +126,16 @@ class Catalog:
         """
         for field, value in (("capability_id", capability_id), ("text", text), ("profile", profile)):
             _bounded(field, value, _MAX_FILTER_BYTES)
-        after = self._after(cursor)
+        revision = self.revision(tenant_id)
+        after = _after(cursor, revision)
         size = max(1, min(MAX_PAGE, DEFAULT_PAGE if limit is None else limit))
         matches = self._matches(tenant_id, capability_id=capability_id, text=text, profile=profile)
         found = matches.behind(after, size + 1)
         shown = tuple(self._show(key) for key in found[:size])
         return CatalogPage(
-            revision=self.revision,
+            revision=revision,
             entries=shown,
-            next_cursor=f"{self.revision}:{found[size - 1]}" if len(found) > size else None,
+            next_cursor=f"{revision}:{found[size - 1]}" if len(found) > size else None,
             total=matches.total,
         )
 
@@ -171,22 +183,23 @@ class Catalog:
         """Yield everything, by capability id, whatever the tenant."""
         return (self._show(key) for key in self._offers)
 
-    def _after(self, cursor: str | None) -> str | None:
-        if cursor is None:
-            return None
-        _bounded("cursor", cursor, _MAX_CURSOR_BYTES)
-        revision, _, last = cursor.partition(":")
-        if not (revision.isascii() and revision.isdigit() and last):
-            raise InvalidCatalogQuery(
-                "cursor is not `<revision>:<capability id>`; take `next_cursor` of the page before, unchanged",
-                details={"field": "cursor"},
-            )
-        if revision != str(self.revision):
-            raise StaleCatalogCursor(
-                "the catalogue has changed since this cursor was given; list again without a cursor",
-                details={"catalog_revision": self.revision},
-            )
-        return last
+
+def _after(cursor: str | None, revision: int) -> str | None:
+    if cursor is None:
+        return None
+    _bounded("cursor", cursor, _MAX_CURSOR_BYTES)
+    given, _, last = cursor.partition(":")
+    if not (given.isascii() and given.isdigit() and last):
+        raise InvalidCatalogQuery(
+            "cursor is not `<revision>:<capability id>`; take `next_cursor` of the page before, unchanged",
+            details={"field": "cursor"},
+        )
+    if given != str(revision):
+        raise StaleCatalogCursor(
+            "the catalogue has changed since this cursor was given; list again without a cursor",
+            details={"catalog_revision": revision},
+        )
+    return last
 
 
 def _bounded(field: str, value: str | None, max_bytes: int) -> None:
@@ -203,8 +216,12 @@ def _sentence(offer: Offer) -> str:
     return f"{offer.capability_id} {published_name(offer)} {published_description(offer)}".casefold()
 
 
-def _revision(offers: Iterable[Offer]) -> int:
-    told = sha256()
+def _told(offers: Iterable[Offer]) -> Mapping[TenantId | None, int]:
+    """Return what is published to each tenant alone, and to everyone (None), as one number each.
+
+    A sum of hashes depends on no order, so two of these add up to what a tenant sees, at no cost per question.
+    """
+    told: dict[TenantId | None, int] = defaultdict(int)
     digests: dict[tuple[int, int], tuple[str, str]] = {}
     for offer in offers:
         operation = offer.handler.operation
@@ -212,7 +229,7 @@ def _revision(offers: Iterable[Offer]) -> int:
         if known not in digests:
             contract = contract_digest(operation, offer.timeout_ms)
             digests[known] = contract, schema_digest(operation.input, operation.output)
-        coordinates = (str(offer.capability_id), offer.tenant_id, offer.display_name, offer.base_url)
-        told.update(json.dumps([*coordinates, *digests[known]]).encode())
-    # 48 bits: exact in every JSON reader.
-    return int(told.hexdigest()[:12], 16)
+        coordinates = (str(offer.capability_id), offer.display_name, offer.base_url)
+        published = json.dumps([*coordinates, *digests[known]]).encode()
+        told[offer.tenant_id] += int.from_bytes(sha256(published).digest())
+    return told

@@ -54,15 +54,16 @@ class _Row:
 class Index:
     """What is said of each key, and to whom.
 
-    sentence: what is said of a key, case-folded; asked again only for keys at a seam. Keys are added in order.
+    sentence: what is said of a key, case-folded; asked again only for keys at a seam. tenant: to whom it is said; None:
+    to everyone. Keys are added in order.
     """
 
-    def __init__(self, sentence: Callable[[str], str]) -> None:
+    def __init__(self, *, sentence: Callable[[str], str], tenant: Callable[[str], TenantId | None]) -> None:
         self._sentence = sentence
+        self._tenant = tenant
         self._everything: _Lists = defaultdict(list)
         self._rows: dict[tuple[str, ...], _Row] = {}
         self._row_of: dict[str, _Row] = {}
-        self._tenant_of: dict[str, TenantId | None] = {}
         self._keys_of: dict[str, list[str]] = defaultdict(list)
         self._splitting: tuple[frozenset[str], re.Pattern[str]] = (frozenset(), re.compile("(?!)"))
         self._words: list[str] = []
@@ -81,7 +82,6 @@ class Index:
         row.keys[tenant_id].append(key)
         self._everything[tenant_id].append(key)
         self._row_of[key] = row
-        self._tenant_of[key] = tenant_id
         for word in set(pieces[1::2]):
             self._keys_of[word].append(key)
 
@@ -108,7 +108,7 @@ class Index:
             if id(row) not in whole:
                 found.update(self._across(row, wanted))
         lists = [keys for row in self._rows.values() if id(row) in whole for keys in _seen(row.keys, tenant_id)]
-        single = sorted(key for key in found if self._tenant_of[key] in (None, tenant_id))
+        single = sorted(key for key in found if self._tenant(key) in (None, tenant_id))
         return Matches.of([*lists, single])
 
     def _across(self, row: _Row, wanted: str) -> Iterator[str]:

@@ -72,7 +72,7 @@ class _Room:
         return True
 
 
-def _chunks_behind(connection: Connection, row: Mapping[str, Any], after: int) -> Iterator[Mapping[str, Any]]:
+def _chunks_behind(connection: Connection, row: Mapping[str, Any], after: int) -> Iterator[dict[str, Any]]:
     """Yield chunks a few at a time: a page of the largest ones would be a gigabyte, and holds four megabytes of it."""
     address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": _CHUNKS_AT_ONCE}
     while True:
