@@ -48,7 +48,7 @@ async def admission(site: KitSite) -> Observed:
         "in_manifest": "all" if listed == mine and len(ids) == 2 * len(mine) else "not all",
         "provider_calls": len(site.provider.arrived),
     }
-    return {"admitted": admitted}, [f"catalog:{site.catalog.revision}"]
+    return {"admitted": admitted}, [f"catalog:{site.catalog.revision(TenantId('tenant-a'))}"]
 
 
 async def identity_credentials(site: KitSite) -> Observed:

@@ -230,6 +230,6 @@ def _told(offers: Iterable[Offer]) -> Mapping[TenantId | None, int]:
             contract = contract_digest(operation, offer.timeout_ms)
             digests[known] = contract, schema_digest(operation.input, operation.output)
         coordinates = (str(offer.capability_id), offer.display_name, offer.base_url)
-        published = json.dumps([*coordinates, *digests[known]]).encode()
+        published = repr((*coordinates, *digests[known])).encode("utf-8", "surrogatepass")
         told[offer.tenant_id] += int.from_bytes(sha256(published).digest())
     return told
