@@ -160,6 +160,11 @@ PROMISES = (
         sentence="The revision changes with what is published and only with it.",
     ),
     Promise(
+        id="contract:catalog:revision-per-tenant",
+        source="design D18, HTTP page §8",
+        sentence="Revision and cursor depend on what the tenant sees alone: a change for another one shows in neither.",
+    ),
+    Promise(
         id="contract:catalog:near-misses",
         source="field report F008, issue 2",
         sentence="An id in another letter case or with the family placeholder leads to the qualified ids that the "

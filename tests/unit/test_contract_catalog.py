@@ -106,7 +106,7 @@ def test_pages_hold_each_match_once_and_in_order(catalog: Catalog, limit: int) -
         cursor = page.next_cursor
         if cursor is None:
             break
-        assert cursor == f"{catalog.revision}:{seen[-1]}"
+        assert cursor == f"{catalog.revision(A)}:{seen[-1]}"
 
     assert seen == sorted(set(seen))
     assert len(seen) == 2 * COUNT
@@ -125,7 +125,7 @@ def test_a_page_has_the_published_form(catalog: Catalog) -> None:
     page = catalog.page(tenant_id=A, text="session_get", limit=5).wire()
 
     assert list(page) == ["catalog_revision", "capabilities", "next_cursor", "total"]
-    assert (page["catalog_revision"], page["next_cursor"], page["total"]) == (catalog.revision, None, 2)
+    assert (page["catalog_revision"], page["next_cursor"], page["total"]) == (catalog.revision(A), None, 2)
     assert all(list(entry) == ["capability", "contract_digest", "schema_digest"] for entry in page["capabilities"])
     assert [schema_violations("capability", entry["capability"]) for entry in page["capabilities"]] == [[], []]
 
@@ -178,11 +178,34 @@ def test_a_cursor_does_not_survive_a_change(catalog: Catalog) -> None:
     ids=str,
 )
 def test_the_revision_changes_with_what_is_published(other: dict[str, Any]) -> None:
-    revision = Catalog(endpoint_offers()).revision
+    revision = Catalog(endpoint_offers()).revision(None)
 
-    assert Catalog(endpoint_offers()).revision == revision
-    assert Catalog(endpoint_offers(**other)).revision != revision
+    assert Catalog(endpoint_offers()).revision(None) == revision
+    assert Catalog(endpoint_offers(**other)).revision(None) != revision
     assert 0 <= revision < 2**53
+
+
+@pytest.mark.requirement("contract:catalog:revision-per-tenant")
+def test_a_change_for_one_tenant_shows_to_nobody_else(catalog: Catalog) -> None:
+    changed = Catalog([*offers(), *endpoint_offers("new", tenant_id="tenant-b")])
+    cursors = {tenant: catalog.page(tenant_id=tenant, limit=3).next_cursor for tenant in (None, A, B)}
+
+    assert changed.revision(B) != catalog.revision(B)
+    with pytest.raises(StaleCatalogCursor):
+        changed.page(tenant_id=B, cursor=cursors[B])
+    for stranger in (None, A, TenantId("tenant-of-nothing")):
+        assert changed.revision(stranger) == catalog.revision(stranger)
+    for stranger in (None, A):
+        assert changed.page(tenant_id=stranger, cursor=cursors[stranger], limit=3).entries
+
+
+@pytest.mark.requirement("contract:catalog:revision-per-tenant")
+def test_a_cursor_serves_who_sees_the_same() -> None:
+    shared = Catalog(endpoint_offers())
+    bound = Catalog(endpoint_offers(tenant_id="tenant-a"))
+
+    assert bound.revision(A) == shared.revision(A) == shared.revision(B) == shared.revision(None)
+    assert bound.revision(B) == bound.revision(None) == Catalog([]).revision(A)
 
 
 @pytest.mark.requirement("contract:published:digests")
