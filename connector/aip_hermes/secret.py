@@ -6,7 +6,6 @@ place where it leaves the process.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import stat
@@ -47,10 +46,6 @@ class Secret:
     def reveal(self) -> str:
         """Return the text."""
         return self.__value
-
-    def fingerprint(self) -> str:
-        """Return the first 8 hex digits of its SHA-256: tells two credentials apart and gives neither away."""
-        return hashlib.sha256(self.__value.encode("utf-8")).hexdigest()[:8]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):

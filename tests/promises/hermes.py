@@ -332,9 +332,9 @@ PROMISES = (
         sentence="A credential appears in no repr, text, format, copy, pickle or JSON.",
     ),
     Promise(
-        id="hermes:secret:fingerprint",
+        id="hermes:secret:equality",
         source="field report F074",
-        sentence="Two credentials are told apart by the first 8 hex digits of a hash.",
+        sentence="Two credentials are the same when their texts are, and no text is equal to a credential.",
     ),
     Promise(
         id="hermes:secret:file-rules",

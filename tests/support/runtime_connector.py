@@ -26,7 +26,6 @@ __all__ = [
     "ScriptedCancelled",
     "ScriptedConnector",
     "ScriptedCredential",
-    "ScriptedDeadline",
     "ScriptedOutcomeUnknown",
     "ScriptedRejected",
     "ScriptedSessionBusy",
@@ -41,10 +40,6 @@ class ScriptedSessionBusy(ProviderFailed, code="connector.scripted.session_busy"
 
 class ScriptedOutcomeUnknown(ProviderFailed, code="connector.scripted.outcome_unknown"):
     """A crash between intent and settlement."""
-
-
-class ScriptedDeadline(ProviderFailed, code="connector.scripted.deadline_exceeded", category="temporary"):
-    """The deadline passed."""
 
 
 class ScriptedCancelled(ProviderFailed, code="connector.scripted.cancelled", category="temporary"):
@@ -66,7 +61,6 @@ class ScriptedRejected(ProviderFailed, code="connector.scripted.rejected", categ
 _KINDS: Mapping[FailureKind, type[ActionFailed]] = {
     "session_busy": ScriptedSessionBusy,
     "outcome_unknown": ScriptedOutcomeUnknown,
-    "deadline_exceeded": ScriptedDeadline,
     "cancelled": ScriptedCancelled,
 }
 

@@ -19,7 +19,7 @@ A, B = TenantId("tenant-a"), TenantId("tenant-b")
 COUNT = len(load_operations())
 SESSIONS = sum(name.startswith("session") for name in load_operations())
 TURNS = {name for name, row in load_operations().items() if "send_message" in row.effects}
-DELETES = {name for name, row in load_operations().items() if row.destructive}
+DELETES = {name for name, row in load_operations().items() if "delete" in row.effects}
 
 
 def offers() -> list[Offer]:

@@ -47,7 +47,7 @@ __all__ = [
 
 JsonObject = dict[str, Any]
 
-FailureKind = Literal["session_busy", "outcome_unknown", "deadline_exceeded", "cancelled"]
+FailureKind = Literal["session_busy", "outcome_unknown", "cancelled"]
 """What a runtime has to say in the connector's own error namespace.
 
 session_busy: the serial lock was not had in time; certain, retryable. outcome_unknown: a crash between intent and

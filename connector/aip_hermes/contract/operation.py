@@ -141,9 +141,5 @@ class Operation(BaseModel):
         return set(self.effects) <= {"read", "external_network"}
 
     @property
-    def destructive(self) -> bool:
-        return "delete" in self.effects
-
-    @property
     def streaming(self) -> bool:
         return "streaming" in self.modes

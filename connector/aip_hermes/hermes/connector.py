@@ -15,7 +15,7 @@ from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.client import HermesClient, Transport
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
-from aip_hermes.hermes.failures import Cancelled, DeadlineExceeded, HermesFailed, OutcomeUnknown, SessionBusy
+from aip_hermes.hermes.failures import Cancelled, HermesFailed, OutcomeUnknown, SessionBusy
 from aip_hermes.hermes.handler import CONFIRM_S, HermesHandler
 from aip_hermes.hermes.headers import base_headers
 from aip_hermes.ids import CapabilityId, EndpointId
@@ -28,7 +28,6 @@ _HEALTH_TIMEOUT_S: Final = 5.0
 _KINDS: Final[Mapping[FailureKind, type[HermesFailed]]] = {
     "session_busy": SessionBusy,
     "outcome_unknown": OutcomeUnknown,
-    "deadline_exceeded": DeadlineExceeded,
     "cancelled": Cancelled,
 }
 

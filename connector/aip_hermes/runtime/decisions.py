@@ -86,9 +86,7 @@ class Decisions:
     async def resume(self, action: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run an approved action that has not passed its intent; used after a decision and after a restart."""
         decision = wire.ApprovalDecision.model_validate(from_json(row["decision"]))
-        resumed = Resumption(
-            approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]), decided_by=decision.approver
-        )
+        resumed = Resumption(approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]))
         submission = self._unparked(action, resumed)
         if submission is not None and _as_decided(submission, action, row, decision):
             return await self._pipeline.resume(submission)

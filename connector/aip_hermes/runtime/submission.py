@@ -46,7 +46,6 @@ class Resumption:
 
     approval_id: str
     snapshot: Mapping[str, Any] | None
-    decided_by: wire.Principal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
