@@ -309,7 +309,6 @@ def test_two_endpoints_of_one_id_are_refused() -> None:
     [
         ("session_busy", "temporary", True),
         ("outcome_unknown", "connector", False),
-        ("deadline_exceeded", "temporary", False),
         ("cancelled", "temporary", False),
     ],
 )
