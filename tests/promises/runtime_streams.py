@@ -44,6 +44,16 @@ PROMISES = (
         sentence="An action cancelled before dispatch sends nothing, is stored as cancelled and is certain.",
     ),
     Promise(
+        id="runtime:cancel:just-claimed",
+        source="runtime behaviour §10, design D22",
+        sentence="A cancel that arrives between the claim and the first step stops the action before it sends.",
+    ),
+    Promise(
+        id="runtime:cancel:last-moment",
+        source="design D17",
+        sentence="An action that was asked to stop before it was sent is never sent; once sent, it is not asked.",
+    ),
+    Promise(
         id="runtime:cancel:in-flight",
         source="conformance kit cancellation_races, design D17",
         sentence="A running stream is stopped at the provider once; the stored result is cancelled and uncertain.",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection, Database, StoreUnavailable
 from aip_hermes.ids import ActionId
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime import approvals
@@ -18,9 +19,12 @@ from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, Ha
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
-from aip_hermes.runtime.waiting import Finished, within
+from aip_hermes.runtime.waiting import Finished, Overrun, within
 
 __all__ = ["CancelRequests"]
+
+LOOK_S: Final = 0.5
+"""How long an attempt that is claimed and not known here is waited for, before looking where it stands."""
 
 
 class CancelRequests:
@@ -50,11 +54,11 @@ class CancelRequests:
         """Return the action's result: cancelled, or the terminal one that came first.
 
         Raises: NotAuthorized; CapabilityUnknown for an action that this tenant does not have; CancelUnsupported for one
-        that was sent and can't be stopped.
+        that was sent and can't be stopped; StoreUnavailable when its end could not be stored in time.
         """
         if not caller.may("action:write"):
             raise NotAuthorized("this needs the scope action:write", details={"object": "action", "operation": "Write"})
-        address = {"tenant": caller.tenant_id or "", "action_id": action_id}
+        address, began = {"tenant": caller.tenant_id or "", "action_id": action_id}, self._clock.monotonic()
         while True:
             end = self._finished.register(**address)
             try:
@@ -79,11 +83,30 @@ class CancelRequests:
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
                     )
-                stored = await within(self._longest_s, end, clock=self._clock)
-                if stored["status"] != "pending_approval":
+                left_s = self._longest_s - (self._clock.monotonic() - began)
+                stored = await self._end_of(end, reason, address, left_s=left_s)
+                if stored is not None and stored["status"] != "pending_approval":
                     return answer(action_id, stored)
             finally:
                 self._finished.forget(end, **address)
+
+    async def _end_of(
+        self, end: asyncio.Future[Mapping[str, Any]], reason: str | None, address: Mapping[str, str], *, left_s: float
+    ) -> Mapping[str, Any] | None:
+        """Wait for what it becomes; None to look again: an attempt that is not known may be about to begin or to wait.
+
+        Raises: StoreUnavailable after `left_s`.
+        """
+        known = self._running.find(**address) is not None
+        with self._running.asking_early(reason, **address):
+            try:
+                return await within(left_s if known else min(left_s, LOOK_S), end, clock=self._clock)
+            except Overrun:
+                if not known and left_s > LOOK_S:
+                    return None
+                raise StoreUnavailable(
+                    "the action's end could not be stored yet; query the action before sending again"
+                ) from None
 
     @property
     def _longest_s(self) -> float:

@@ -15,7 +15,8 @@ Source: runtime behaviour §10; design D8, D17, D22.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,6 +47,13 @@ class RunningAction:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     reason: str | None = None
 
+    def begin_sending(self) -> bool:
+        """Enter the phase `sending`; False for one that was asked to stop before: then nothing may be sent."""
+        if self.asked.is_set():
+            return False
+        self.phase = "sending"
+        return True
+
     def ask(self, reason: str | None) -> bool:
         """Ask it to stop; False where that comes too late or can't be done any more."""
         if self.phase == "after" or (self.phase == "sending" and not self.cancellable):
@@ -61,15 +69,30 @@ class RunningActions:
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, str], RunningAction] = {}
+        self._asked_early: dict[tuple[str, str], list[str | None]] = {}
 
     def find(self, *, tenant: str, action_id: str) -> RunningAction | None:
         """Return the running attempt of an action."""
         return self._running.get((tenant, action_id))
 
     def enter(self, running: RunningAction, *, tenant: str, action_id: str) -> None:
-        """Make an attempt known."""
+        """Make an attempt known; it hears at once of who asked before it was."""
         self._running[(tenant, action_id)] = running
+        for reason in self._asked_early.get((tenant, action_id), ())[:1]:
+            running.ask(reason)
 
     def leave(self, *, tenant: str, action_id: str) -> None:
         """Forget an attempt that has settled."""
         self._running.pop((tenant, action_id), None)
+
+    @contextmanager
+    def asking_early(self, reason: str | None, *, tenant: str, action_id: str) -> Iterator[None]:
+        """Ask an attempt that is claimed and not known yet, should it enter within this context."""
+        early = self._asked_early.setdefault((tenant, action_id), [])
+        early.append(reason)
+        try:
+            yield
+        finally:
+            early.remove(reason)
+            if not early:
+                del self._asked_early[(tenant, action_id)]

@@ -164,9 +164,7 @@ class Executor:
                 return await steps
             steps.cancel()
             await asyncio.wait((steps,))
-            if not steps.cancelled():
-                return steps.result()
-            return _cancelled(submission, progress, evidence)
+            return _cancelled(submission, progress, evidence) if steps.cancelled() else steps.result()
         finally:
             asked.cancel()
             if not steps.done():
@@ -184,7 +182,7 @@ class Executor:
             log.exception("action.cancel_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             return {"stopped": False, "note": "the connector failed to ask the provider to stop"}
 
-    async def _steps(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Outcome:
+    async def _steps(self, submission: Submission, ready: Prepared | None, progress: _Progress) -> Ended:
         call = submission.call()
         serial = submission.handler.serial_key(call)
         if serial is not None:
@@ -203,7 +201,8 @@ class Executor:
             progress.intent = True
             await self._faults.reach("intent")
         progress.sending = (call, prepared)
-        progress.running.phase = "sending"
+        if not progress.running.begin_sending():
+            return _cancelled(submission, progress, None)
         outcome = await self._send(submission, call, prepared)
         progress.running.phase = "after"
         await self._faults.reach("sent")
