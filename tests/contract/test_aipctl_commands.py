@@ -234,7 +234,7 @@ def test_bad_json_is_refused_with_its_place_and_nothing_is_sent(
         "action call http://xn--a cap:x --action-id act_1",
         "action status URL 1",
         "action status URL act_1 --wait-ms -1",
-        "action cancel URL act_1",
+        "action stop URL act_1",
         "capability list URL --limit many",
         "capability list URL --signed-native",
         "approval get URL act_1",

@@ -131,7 +131,8 @@ PROMISES = (
     Promise(
         id="aipctl:output:json-or-nothing",
         source="field reports F109, F110",
-        sentence="Stdout is one JSON document or empty, whatever fails; talk and failures are text on stderr.",
+        sentence="Without --follow stdout is one JSON document or empty, whatever fails; talk and failures "
+        "are text on stderr.",
     ),
     Promise(
         id="aipctl:output:unwritable",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aip_hermes
 
-__all__ = ["aipctl_environment", "run_aipctl", "start_aipctl"]
+__all__ = ["aipctl_environment", "aipctl_process", "run_aipctl", "start_aipctl"]
 
 _SOURCE_ROOT = str(Path(aip_hermes.__path__[0]).parent)
 _COMMAND = [sys.executable, "-m", "aip_hermes.cli.aipctl"]
@@ -38,3 +40,24 @@ def start_aipctl(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.P
         stderr=subprocess.PIPE,
         env=aipctl_environment(),
     )
+
+
+@asynccontextmanager
+async def aipctl_process(
+    *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, env: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run it beside a server of the same event loop; killed at the end of the block if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *_COMMAND,
+        *arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=aipctl_environment(env),
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()

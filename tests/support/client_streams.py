@@ -15,7 +15,7 @@ from aip_hermes.client import AipConnection
 from aip_hermes.ports import SystemClock
 from aip_hermes.secret import Secret
 
-__all__ = ["NoWaiting", "Script", "chunk", "connected", "event", "failure", "page", "terminal"]
+__all__ = ["TOKEN", "NoWaiting", "Script", "chunk", "connected", "event", "failure", "page", "terminal"]
 
 TOKEN = "requester-0123456789"
 ACTION = "act_1"

@@ -73,7 +73,10 @@ class StubServer:
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         stub: StubServer = self.server.stub  # type: ignore[attr-defined]
-        line = self.rfile.readline().decode("latin-1")
+        first = self.rfile.read(1)
+        if first == b"\x16":
+            return  # the beginning of TLS, in which a line may never end
+        line = (first + self.rfile.readline()).decode("latin-1")
         if not line.strip():
             return
         method, target, _ = line.split(" ", 2)

@@ -189,7 +189,7 @@ def test_a_plain_success_is_silent(body: dict[str, Any], sent_input: Any) -> Non
         ),
         ({"state": "completed"}, [f"next: aipctl action result {URL} act_1"]),
         ({"state": "completed", "result": {}}, []),
-        ({"state": "running"}, []),
+        ({"state": "running"}, ["action act_1 is running", *hints.while_it_runs(URL, "act_1")]),
         (None, []),
     ],
 )

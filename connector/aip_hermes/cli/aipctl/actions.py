@@ -8,9 +8,11 @@ import click
 
 from aip_hermes.cli.aipctl import hints
 from aip_hermes.cli.aipctl.arguments import ACTION_ID, CAPABILITY_ID, IDEMPOTENCY_KEY, JSON, TEXT, URL, JsonSource
+from aip_hermes.cli.aipctl.events import action_cancel, action_events
+from aip_hermes.cli.aipctl.following import Printer, call_and_follow
 from aip_hermes.cli.aipctl.options import global_options
 from aip_hermes.cli.aipctl.running import FAILED, UNCERTAIN, Sent, run
-from aip_hermes.cli.aipctl.terminal import print_json, say
+from aip_hermes.cli.aipctl.terminal import print_json, print_json_line, say
 from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey
 from aip_hermes.ports import new_id
 
@@ -29,6 +31,10 @@ def action() -> None:
     """Call a capability once, or look up a call by its Action ID."""
 
 
+action.add_command(action_events)
+action.add_command(action_cancel)
+
+
 @action.command("call", epilog="Exit codes besides the usual ones: with --fail-on-status 3, 5 and 6.")
 @click.argument("url", metavar="URL", type=URL)
 @click.argument("capability_id", metavar="CAPABILITY", type=CAPABILITY_ID)
@@ -39,6 +45,7 @@ def action() -> None:
 )
 @click.option("--generate-key", is_flag=True, help="Make a key, and show it before sending. None is made without this.")
 @click.option("--mode", type=click.Choice(["sync", "async", "streaming"]), help="Not sent unless given.")
+@click.option("--follow", is_flag=True, help="With --mode streaming: print frames as they come, then the reply.")
 @click.option("--identity", metavar="J", type=JSON, help="Identity context, as --input.")
 @click.option("--approval", metavar="J", type=JSON, help="An approved decision, as --input.")
 @click.option(
@@ -58,6 +65,7 @@ def action_call(
     idempotency_key: IdempotencyKey | None,
     generate_key: bool,
     mode: Literal["sync", "async", "streaming"] | None,
+    follow: bool,
     identity: JsonSource | None,
     approval: JsonSource | None,
     transaction_mode: str | None,
@@ -69,8 +77,13 @@ def action_call(
     """Submit one action and print the whole reply.
 
     A failed provider call exits 1, an unknown outcome 4. A lost answer is looked up with `aipctl action status`, by the
-    Action ID.
+    Action ID. The server goes on with an action when this command is ended: see `aipctl action events` and `cancel`.
+
+    With --follow stdout has one JSON document per line: the frames as `aipctl action events --follow` prints them, and
+    as the last line the whole reply.
     """
+    if follow and mode != "streaming":
+        raise click.UsageError("--follow needs --mode streaming")
     if generate_key and idempotency_key is not None:
         raise click.UsageError("give one of --idempotency-key and --generate-key, not both")
     body = source.parsed()
@@ -87,13 +100,24 @@ def action_call(
         say(f"idempotency key: {idempotency_key}")
     known = action_id
 
+    sent = Sent.action(url, known)
+
     async def call(connection: AipConnection) -> Reply:
-        return await connection.call(
+        sending = connection.call(
             capability_id, body, action_id=known, idempotency_key=idempotency_key, mode=mode, extra=extra
         )
+        if not follow:
+            return await sending
+        return await call_and_follow(connection, sending, action_id=known, printer=Printer())
 
-    reply = run(url, call, sent=Sent.action(url, known))
-    print_json(reply.envelope)
+    try:
+        reply = run(url, call, sent=sent)
+        (print_json_line if follow else print_json)(reply.envelope)
+    except BrokenPipeError:
+        say(f"nobody reads the output any more; next: {sent.query}", *sent.goes_on)
+        raise
+    if reply.body_key == "ack":
+        say(*hints.about_ack(reply.body, url=url, action_id=known))
     if reply.result is not None:
         say(*hints.about_result(reply.result, url=url, action_id=known, sent_input=body, outcome=reply.outcome))
     codes = {**_ALWAYS, **(_ON_STATUS if fail_on_status else {})}

@@ -11,12 +11,23 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["about_details", "about_result", "about_status", "next_step", "who_may_decide"]
+__all__ = [
+    "about_ack",
+    "about_cancel",
+    "about_details",
+    "about_result",
+    "about_status",
+    "cancel_command",
+    "next_step",
+    "while_it_runs",
+    "who_may_decide",
+]
 
 _MAX_LISTED = 16
 _MAX_SHOWN = 240
 
 _NEXT_STEPS: Mapping[str, str] = {
+    "action.cancel_unsupported": "it goes on and can't be stopped; look it up: aipctl action status {url} {action}",
     "action.gone": "the result is no longer kept; read the session itself",
     "action.id_conflict": "this Action ID stands for another request; look it up, or choose a new one",
     "action.input_schema_invalid": "correct the input; the schema: aipctl capability list {url} --capability-id ID",
@@ -33,13 +44,17 @@ _NEXT_STEPS: Mapping[str, str] = {
     "idempotency.in_progress": "the same request is running; look it up, do not send it again",
     "idempotency.input_hash_mismatch": "this key was used with another input; choose a new one for a new request",
     "idempotency.required": "choose a key, keep it, and give it: --idempotency-key KEY (or --generate-key)",
+    "query.invalid_cursor": "give a cursor of an earlier answer as it was, or none to begin again",
     "replay.message_id": "compare this machine's clock with the server's",
     "resource.not_found": "aipctl capability list {url} --text cap:",
+    "stream.cursor_expired": "begin again without --cursor",
 }
 
 
 def next_step(code: str, *, category: str, retryable: bool, url: str, action_id: str | None) -> str | None:
     """Return the next safe step after a certain failure, or None where there is none to recommend."""
+    if code == "resource.not_found" and action_id is not None:
+        code = "action.not_found"
     fixed = _NEXT_STEPS.get(code)
     if fixed is not None:
         return fixed.format(url=shlex.quote(url), action=action_id or "ACTION_ID")
@@ -84,11 +99,12 @@ def about_result(result: Mapping[str, Any], *, url: str, action_id: str, sent_in
         case "uncertain":
             return [
                 f"action {action_id}: the outcome is unknown. {shown}",
+                *_stopped(result),
                 "  it may have taken effect; do not send it again under another Action ID or key",
                 f"  next: aipctl action status {here} {action_id}, then read the session that it concerns",
             ]
         case "cancelled":
-            return [f"action {action_id} was cancelled"]
+            return [f"action {action_id} was cancelled", *_stopped(result)]
         case _:
             step = next_step(
                 str(error.get("code", "")),
@@ -118,8 +134,57 @@ def about_status(status: Any, *, url: str, action_id: str) -> list[str]:
             return [f"next, with a reviewer's token: aipctl approval records {here} --status pending"]
         case "completed" | "failed" | "cancelled":
             return [] if "result" in status else [f"next: aipctl action result {here} {action_id}"]
+        case "queued":
+            return [f"action {action_id} waits for its turn; nothing was sent", *while_it_runs(url, action_id)]
+        case "accepted" | "running" | "streaming":
+            return [f"action {action_id} is running", *while_it_runs(url, action_id)]
+        case "cancelling":
+            return [f"action {action_id} is being cancelled", f"  next: aipctl action result {here} {action_id}"]
         case _:
             return []
+
+
+def about_ack(ack: Mapping[str, Any], *, url: str, action_id: str) -> list[str]:
+    """Say what an `ack` means, and how its action is looked up."""
+    if ack.get("status") == "rejected":
+        return [f"action {action_id} was not accepted: {ack.get('reason', 'no reason given')}"]
+    here = shlex.quote(url)
+    return [
+        f"action {action_id}: {ack.get('reason') or ack.get('status')}",
+        f"  next: aipctl action status {here} {action_id}",
+        *while_it_runs(url, action_id),
+        f"  after that: aipctl action result {here} {action_id}",
+    ]
+
+
+def about_cancel(result: Mapping[str, Any], *, url: str, action_id: str, outcome: str) -> list[str]:
+    """Say what the answer to a cancel means: the action's result, cancelled or not."""
+    if outcome == "cancelled" or result.get("status") == "cancelled":
+        return about_result(result, url=url, action_id=action_id, sent_input=None, outcome=outcome)
+    late = f"not cancelled: action {action_id} had ended before, as {result.get('status')}"
+    if outcome == "completed":
+        return [late]
+    return [late, *about_result(result, url=url, action_id=action_id, sent_input=None, outcome=outcome)]
+
+
+def cancel_command(url: str, action_id: str) -> str:
+    """Return the command that cancels an action."""
+    return f"aipctl action cancel {shlex.quote(url)} {action_id}"
+
+
+def while_it_runs(url: str, action_id: str) -> tuple[str, ...]:
+    """Say what can be done about an action that the server goes on with, whoever listens."""
+    follow = f"aipctl action events {shlex.quote(url)} {action_id} --include-chunks --follow"
+    return (f"  it goes on at the server; to follow it: {follow}", f"  to stop it: {cancel_command(url, action_id)}")
+
+
+def _stopped(result: Mapping[str, Any]) -> Iterator[str]:
+    """What the connector said about stopping the action at the provider; nothing where it was not asked."""
+    cancel = _object(_object(_object(result.get("output")).get("_aip")).get("cancel"))
+    if cancel:
+        stopped = "was told to stop" if cancel.get("stopped") is True else "was not stopped"
+        note = f": {cancel['note']}" if cancel.get("note") else ""
+        yield f"  the provider {stopped}{note}"
 
 
 def who_may_decide(request: Mapping[str, Any]) -> str:
@@ -197,6 +262,8 @@ def _notices(output: Mapping[str, Any], *, sent_input: Mapping[str, Any], result
     message = output.get("message")
     if isinstance(message, Mapping) and message.get("role") == "assistant" and not _has_text(message.get("content")):
         yield "the assistant's answer is empty; read the transcript before sending the turn again"
+    if output.get("text") == "" and "terminal" in output:
+        yield "(no assistant text): the turn ended without any; read the transcript before sending it again"
     persisted = _object(ours.get("turn")).get("persisted")
     if persisted in ("no", "user_only"):
         stored = "nothing of this turn" if persisted == "no" else "only the user's message"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -47,14 +47,27 @@ class CommandFailed(click.ClickException):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """What may have reached the server when no answer came, and the command that looks it up."""
+    """What may have reached the server when no answer came, and the command that looks it up.
+
+    goes_on: what else can be done about something that goes on without this command.
+    """
 
     subject: str
     query: str
+    goes_on: tuple[str, ...] = ()
 
     @classmethod
     def action(cls, url: str, action_id: ActionId) -> Sent:
-        return cls(subject=f"action {action_id}", query=f"aipctl action status {shlex.quote(url)} {action_id}")
+        return cls(
+            subject=f"action {action_id}",
+            query=f"aipctl action status {shlex.quote(url)} {action_id}",
+            goes_on=hints.while_it_runs(url, action_id),
+        )
+
+    @classmethod
+    def cancel(cls, url: str, action_id: ActionId) -> Sent:
+        query = f"aipctl action status {shlex.quote(url)} {action_id}"
+        return cls(subject=f"the wish to cancel action {action_id}", query=query)
 
     @classmethod
     def decision(cls, url: str, approval_id: ApprovalId | str) -> Sent:
@@ -68,10 +81,12 @@ def run(
     *,
     sent: Sent | None = None,
     action_id: ActionId | None = None,
+    interrupted: Callable[[], Sequence[str]] = lambda: ("interrupted",),
 ) -> _T:
     """Open a connection with the global options, await `work`, close.
 
-    sent: what `work` may change. action_id: what it reads. Raises: CommandFailed, click.UsageError.
+    sent: what `work` may change. action_id: what it reads. interrupted: what is said when a read is.
+    Raises: CommandFailed, click.UsageError.
     """
     from pydantic import ValidationError
 
@@ -87,9 +102,9 @@ def run(
         # Only what we send is validated, and before it is sent.
         raise click.UsageError("; ".join(["this can't be sent", *wire.violations(exc)])) from exc
     except KeyboardInterrupt:
-        lines = ["interrupted"]
+        lines = interrupted()
         if sent is not None:
-            lines = [f"interrupted: {sent.subject} may have reached the server", f"  next: {sent.query}"]
+            lines = [f"interrupted: {sent.subject} may have reached the server", f"  next: {sent.query}", *sent.goes_on]
         raise CommandFailed(*lines, exit_code=INTERRUPTED) from None
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-__all__ = ["drop_unwritten", "json_text", "open_streams", "print_json", "safe_text", "say"]
+__all__ = ["drop_unwritten", "json_text", "open_streams", "print_json", "print_json_line", "safe_text", "say"]
 
 # Marks that turn the writing direction, line separators, invisible joiners, lone surrogates, controls beyond JSON's.
 _INVISIBLE = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
@@ -48,8 +48,7 @@ def safe_text(value: object) -> str:
 
 def json_text(value: Any) -> str:
     """Return JSON of two-space indent in which the characters that `safe_text` refuses are JSON escapes."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _escaped(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_json(value: Any) -> None:
@@ -58,11 +57,22 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def print_json_line(value: Any) -> None:
+    """Print one document as one line, as `print_json` otherwise; whole or not at all for who reads the pipe."""
+    text = _escaped(json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+    sys.stdout.buffer.write(f"{text}\n".encode())
+    sys.stdout.flush()
+
+
 def say(*lines: str) -> None:
     """Write lines to stderr now. They are made safe here."""
     for line in lines:
         sys.stderr.write(f"{_ascii_if_needed(safe_text(line))}\n")
     sys.stderr.flush()
+
+
+def _escaped(text: str) -> str:
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _visible(match: re.Match[str]) -> str:
