@@ -86,10 +86,12 @@ async def serve(
     clock: Clock | None = None,
     new_id: NewId = new_id,
     faults: Faults | None = None,
+    advice: str | None = None,
 ) -> None:
     """Serve until `stop` is set, or until SIGTERM or SIGINT where no event is given; ends within five seconds.
 
-    on_ready: called once, with the base URL that was bound. SIGHUP reads tokens again (design D24).
+    on_ready: called once, with the base URL that was bound. advice: what to do where the port is in use; None: as
+    for a file. SIGHUP reads tokens again (design D24).
     Raises SettingsError, CannotServe.
     """
     if not structlog.is_configured():
@@ -98,7 +100,9 @@ async def serve(
     gateway: Gateway = application.state.gateway
     ending = stop or asyncio.Event()
     async with AsyncExitStack() as stack:
-        advice = f"stop what uses it, or write another `port` under [server] in {settings.path} (0 picks a free one)"
+        advice = advice or (
+            f"stop what uses it, or write another `port` under [server] in {settings.path} (0 picks a free one)"
+        )
         listener = stack.enter_context(closing(listen(settings.server.host, settings.server.port, advice=advice)))
         stack.enter_context(signals({signal.SIGHUP: lambda: _reload(settings, gateway)}))
         if stop is None:

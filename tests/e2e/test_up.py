@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -91,6 +92,26 @@ def test_a_used_port_is_answered_with_the_option_that_chooses_another(tmp_path: 
     assert f"port {port}: address already in use" in err
     assert f"choose another with {option} (" in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.requirement("app:serve:refusals", "mistakes:one-sentence")
+@pytest.mark.parametrize("by_option", [True, False])
+def test_serve_on_a_used_port_names_its_option_and_the_file_where_that_would_help(
+    tmp_path: Path, by_option: bool
+) -> None:
+    status, _, err = finish(start(["init", str(tmp_path / "aip")]))
+    assert status == 0, err
+    settings = tmp_path / "aip" / "aip-hermes.toml"
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = str(used.getsockname()[1])
+        text = settings.read_text(encoding="utf-8")
+        settings.write_text(re.sub(r"(?m)^port = \d+", f"port = {port}", text), encoding="utf-8")
+        option = ["--port", port] if by_option else []
+        status, out, err = finish(start(["serve", "--config", str(settings), *option]))
+    assert (status, out) == (1, "")
+    said = next(line for line in err.splitlines() if f"port {port}: address already in use" in line)
+    assert "choose another with --port (" in said
+    assert (str(settings) in said) is not by_option
 
 
 @pytest.mark.requirement("up:stops", "up:no-orphans")

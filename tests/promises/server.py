@@ -202,6 +202,11 @@ PROMISES = (
         sentence="A bind that other machines can reach needs an https public_base_url, whatever its spelling.",
     ),
     Promise(
+        id="settings:key-file:missing",
+        source="field report F074",
+        sentence="A key file that is not there is told with which key belongs into it, and with its permissions.",
+    ),
+    Promise(
         id="settings:template:loads",
         source="issue 2",
         sentence="The settings file that `init` writes loads back to the values it was asked for.",

@@ -96,6 +96,15 @@ def test_an_inline_credential_is_pointed_to_a_file_and_not_repeated(tmp_path: Pa
     assert said == ", line 5: `endpoints[0].api_key` is no known member; did you mean `key_file`?"
 
 
+@pytest.mark.requirement("settings:key-file:missing")
+def test_a_missing_key_file_is_told_with_the_key_that_belongs_there(tmp_path: Path) -> None:
+    said = refusal(tmp_path, ENDPOINT.replace("hermes.key", "missing.key") + TOKEN)
+    assert "the API_SERVER_KEY of that Hermes server" in said
+    assert f"chmod 600 {tmp_path / 'missing.key'}" in said
+    (tmp_path / "missing.key").write_text("", encoding="utf-8")
+    assert "API_SERVER_KEY" not in refusal(tmp_path, ENDPOINT.replace("hermes.key", "missing.key") + TOKEN)
+
+
 @pytest.mark.requirement("settings:file:sentences")
 @pytest.mark.parametrize(
     ("text", "said"),

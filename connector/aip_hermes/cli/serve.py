@@ -21,11 +21,14 @@ async def run_serve(*, config: Path, port: int | None, endpoint_url: str | None,
     """Serve the endpoints of a settings file until told to stop. Raises: SettingsError, CannotServe."""
     configure()
     settings = _with(Settings.load(config), port=port, endpoint_url=endpoint_url)
+    advice = "stop what uses it, or choose another with --port (0 picks a free one)"
+    if port is None:
+        advice += f", or under [server] in {settings.path}"
     stop = asyncio.Event()
     with stop_signals(stop):
         if until_stdin_closes:
             await stop_with_stdin(stop)
-        await serve(settings, stop=stop, on_ready=lambda url: announce({"aip_url": url}))
+        await serve(settings, stop=stop, on_ready=lambda url: announce({"aip_url": url}), advice=advice)
 
 
 def _with(settings: Settings, *, port: int | None, endpoint_url: str | None) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -185,10 +186,14 @@ class _Check:
         return self._path.parent / Path(value).expanduser()
 
     def _secret(self, value: str, *loc: str | int) -> Secret:
+        file = self._file(value, *loc)
         try:
-            return read_secret_file(self._file(value, *loc))
+            return read_secret_file(file)
         except SecretFileError as exc:
-            raise self.fail(f"names a file that can't be used: {exc}", *loc) from None
+            rule = f"names a file that can't be used: {exc}"
+            if not os.path.lexists(file):
+                rule += f"; write the API_SERVER_KEY of that Hermes server into it, then `chmod 600 {file}`"
+            raise self.fail(rule, *loc) from None
 
     def _principal(self, value: str, *loc: str | int) -> PrincipalId:
         if not _WORD.fullmatch(value):
