@@ -12,6 +12,7 @@ import pytest
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Chunk, Publish
 from aip_hermes.ports import SystemClock
+from aip_hermes.runtime import event_pages
 from aip_hermes.server import streams
 from tests.support.runtime_connector import ScriptedConnector
 from tests.support.server_serving import action, envelope
@@ -150,6 +151,33 @@ async def test_an_idle_stream_says_that_it_lives(tmp_path: Path) -> None:
         for _ in range(3):
             turn.let.release()
         await submitted
+
+
+class Restless(SystemClock):
+    """Counts who rests before looking again."""
+
+    rests = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.rests += seconds == streams.LOOK_S
+        await super().sleep(seconds)
+
+
+@pytest.mark.requirement("server:follow:rare-kinds")
+async def test_a_follower_of_rare_kinds_does_not_rest_between_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_pages, "MAX_PAGE", 1)
+    turn, clock = Turn(), Restless()
+    for _ in range(3):
+        turn.let.release()
+    async with asyncio.timeout(10), streaming_server(tmp_path, scripted(turn), clock=clock) as client:
+        await submit(client, "act_1")
+        clock.rests = 0
+        async with client.stream("GET", "/aip/v1/actions/act_1/events?follow=true&kinds=aip.action.result") as response:
+            seen = [event async for event, _, _ in frames(response)]
+        assert seen == ["aip.action.result", "aip.stream.cursor", "aip.stream.terminal"]
+        assert clock.rests == 0
 
 
 @pytest.mark.requirement("server:events:refusals")

@@ -29,6 +29,11 @@ PROMISES = (
         sentence="Paging with any limit and kind repeats nothing, skips nothing and ends with terminal once.",
     ),
     Promise(
+        id="runtime:events:page-cost",
+        source="runtime behaviour §16",
+        sentence="A page reads little more than it hands out, however long the log; one of rare kinds moves on.",
+    ),
+    Promise(
         id="runtime:events:cursor-errors",
         source="runtime behaviour §16",
         sentence="A malformed cursor and one behind the end of the log are refused with codes of their own.",

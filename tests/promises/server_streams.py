@@ -24,6 +24,11 @@ PROMISES = (
         sentence="An idle stream carries a comment at least every fifteen seconds.",
     ),
     Promise(
+        id="server:follow:rare-kinds",
+        source="HTTP surface §7",
+        sentence="A follower of rare kinds passes the events between them without resting.",
+    ),
+    Promise(
         id="server:events:polling",
         source="HTTP surface §7.1",
         sentence="Polling with the returned cursor gives everything once and ends with terminal.",

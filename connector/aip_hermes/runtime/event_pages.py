@@ -22,7 +22,9 @@ __all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Position", "read_page"]
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+_EVENTS_AT_ONCE: Final = 32
 _CHUNKS_AT_ONCE: Final = 8
+"""A chunk may have a megabyte; an event has some hundred bytes, seldom more."""
 
 _CURSOR = re.compile(r"(?:aev_cursor_(\d{1,18})_(none|\d{1,18})|evt_cursor_(\d{1,18}))", re.ASCII)
 _BEFORE_ALL: Final = -1
@@ -72,15 +74,20 @@ class _Room:
         return True
 
 
-def _chunks_behind(connection: Connection, row: Mapping[str, Any], after: int) -> Iterator[dict[str, Any]]:
-    """Yield chunks a few at a time: a page of the largest ones would be a gigabyte, and holds four megabytes of it."""
-    address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": _CHUNKS_AT_ONCE}
+def _behind(
+    connection: Connection, query: str, row: Mapping[str, Any], *, after: int, place: str, at_once: int
+) -> Iterator[Mapping[str, Any]]:
+    """Yield an action's rows a few at a time: no page reads much more than it hands out, however much there is.
+
+    place: the column that the rows are ordered by.
+    """
+    address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": at_once}
     while True:
-        found = connection.execute(QUERIES["fetch_chunks"], {**address, "after": after})
+        found = connection.execute(QUERIES[query], {**address, "after": after})
         yield from found
-        if len(found) < _CHUNKS_AT_ONCE:
+        if len(found) < at_once:
             return
-        after = found[-1]["sequence"]
+        after = found[-1][place]
 
 
 def read_page(
@@ -94,6 +101,7 @@ def read_page(
 ) -> wire.ActionEvents:
     """Return the next page of an action's row. kinds: empty for all. limit: default 100, clamped to 1…1000.
 
+    A page looks at MAX_PAGE events at most: where few are of `kinds` it may be empty and still move the position.
     `terminal` is set when the action has ended and nothing follows this page. Raises: CursorExpired for a position
     behind the end of the log.
     """
@@ -102,11 +110,19 @@ def read_page(
         raise CursorExpired("the cursor lies behind the end of the log; begin again without one")
     wanted = min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
     room = _Room(wanted)
-    address = {"tenant": row["tenant"], "action_id": row["action_id"], "limit": MAX_PAGE + 1}
-    events, last_event = [], position.event
-    found_events = connection.execute(QUERIES["fetch_event_page"], {**address, "after": position.event})
-    more = len(found_events) > MAX_PAGE
-    for found in found_events:
+    events, last_event, more = [], position.event, False
+    logged = _behind(
+        connection,
+        "fetch_event_page",
+        row,
+        after=position.event,
+        place="seq",
+        at_once=_EVENTS_AT_ONCE if kinds else min(wanted + 1, _EVENTS_AT_ONCE),
+    )
+    for looked_at, found in enumerate(logged):
+        if looked_at == MAX_PAGE:
+            more = True
+            break
         if not kinds or found["kind"] in kinds:
             if not room.take(found["event"]):
                 more = True
@@ -115,7 +131,8 @@ def read_page(
         last_event = found["seq"]
     chunks, last_chunk = [], position.chunk
     if include_chunks:
-        for found in _chunks_behind(connection, row, position.chunk):
+        at_once = min(room.rows + 1, _CHUNKS_AT_ONCE)
+        for found in _behind(connection, "fetch_chunks", row, after=position.chunk, place="sequence", at_once=at_once):
             if not room.take(found["chunk"]):
                 more = True
                 break

@@ -125,7 +125,8 @@ class Streams:
                     changed.clear()
                     asked = replace(asked, cursor=page.cursor)
                     page = await self._page(asked)
-                    if not (page.events or page.chunks or page.terminal):
+                    # An empty page that moved on has looked at events of other kinds: more may stand behind them.
+                    if page.cursor == asked.cursor and not page.terminal:
                         await _first_of(changed.wait(), clock.sleep(LOOK_S))
         except StoreFailure:
             yield _failure(StorageUnavailable("the server's store can't be used now", retry_after_ms=1000))
