@@ -159,6 +159,24 @@ async def test_the_identical_decision_again_answers_the_recorded_outcome(site: S
     assert len(site.connector.sends) == 1
 
 
+@pytest.mark.requirement("runtime:approval:decided-when-recorded", "runtime:approval:identical-decision")
+@pytest.mark.parametrize("said", ["1999-01-01T00:00:00Z", "2099-01-01T00:00:00Z", "2030-01-01T00:00:59Z"])
+@pytest.mark.parametrize("verdict", ["approved", "denied"])
+async def test_a_decision_is_recorded_with_the_time_of_recording(site: Site, said: str, verdict: str) -> None:
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+        site.clock.advance(60_000)
+        first = await runtime.decide(decision(request, decision=verdict, decided_at=said), reviewer())
+        site.clock.advance(1_000)
+        again = decision(request, decision=verdict, decided_at="2030-01-01T00:01:01Z")
+        assert await runtime.decide(again, reviewer()) == first
+        recorded = (await runtime.approval(request.id, reviewer())).decision
+    told = first.events[0].data
+    assert recorded is not None
+    assert told is not None
+    assert recorded.decided_at == told["decided_at"] == "2030-01-01T00:01:00Z"
+
+
 @pytest.mark.requirement("runtime:approval:runs-once")
 async def test_of_two_decisions_at_once_one_counts_and_the_action_runs_at_most_once(site: Site) -> None:
     site.authorities = (authority(), SECOND)

@@ -205,6 +205,12 @@ PROMISES = (
         diverges="The reference refuses it.",
     ),
     Promise(
+        id="runtime:approval:decided-when-recorded",
+        source="runtime behaviour §9.5",
+        sentence="A decision's recorded time is when it was recorded, in the approval as in its event, whatever time "
+        "its sender wrote; a decision sent again may carry another one.",
+    ),
+    Promise(
         id="runtime:approval:input-bound",
         source="field reports F061, F062",
         sentence="An approved action of which any stored part is not the approved one is refused with both digests: "

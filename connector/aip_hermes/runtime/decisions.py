@@ -171,14 +171,17 @@ class Decisions:
         )
 
     async def _conclude(self, case: Case) -> _Concluded | None:
-        """Record the decision; return action and approval as they stand after it, None when it came too late."""
-        recorded = case.decision.model_copy(
-            update={"approver": case.caller.named, "authority_path": case.authority.path()}
-        )
+        """Record the decision; return action and approval as they stand after it, None when it came too late.
+
+        Recorded is what is known here, not what the sender says of itself: the approver's label, the authority, and
+        `decided_at`, which is the time of recording (runtime behaviour §9.5), the same as in the event.
+        """
+        known = {"approver": case.caller.named, "authority_path": case.authority.path()}
         tenant, action_id = case.row["tenant"], case.row["action_id"]
 
         def conclude(connection: Connection) -> _Concluded | None:
             now = self._clock.now_ms()
+            recorded = case.decision.model_copy(update=known | {"decided_at": wire.rfc3339(now)})
             reserved_until = now + RESERVATION_GRACE_MS
             if not approvals.conclude(
                 connection, case.row, recorded, reserved_until=reserved_until, now=now, new_id=self._new_id
@@ -265,8 +268,8 @@ def _as_decided(
 
 
 def _content(decision: Mapping[str, Any]) -> Any:
-    """What makes two decisions the same: everything but the authority path and the approver's label."""
-    kept = {name: value for name, value in decision.items() if name != "authority_path"}
+    """What makes two decisions the same: everything but what is recorded as it is known here."""
+    kept = {name: value for name, value in decision.items() if name not in ("authority_path", "decided_at")}
     approver = kept.get("approver", {})
     kept["approver"] = (approver.get("id"), approver.get("kind"))
     return kept
