@@ -6,6 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
+
+# The same examples every time, whatever the machine does meanwhile: a failure says something about the code.
+# `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile(
+    "same", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("same"), derandomize=False, max_examples=1_000)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)

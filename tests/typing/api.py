@@ -1,0 +1,136 @@
+"""What a user's type checker says about the public names. Checked by mypy, never run.
+
+A wrong use carries the error that it must get: an ignore that nothing needs is an error too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+from starlette.applications import Starlette
+
+from aip_hermes import (
+    ActionId,
+    AipConnection,
+    AipError,
+    ApprovalId,
+    CapabilityId,
+    ClientFailure,
+    Endpoint,
+    HermesConnector,
+    HermesSessionId,
+    HermesSessionKey,
+    IdempotencyKey,
+    IdentityError,
+    NoAnswer,
+    NotReachable,
+    PeerError,
+    Reply,
+    Runtime,
+    Secret,
+    SessionDB,
+    Settings,
+    __version__,
+    build_app,
+    load_token,
+    new_id,
+    wire,
+)
+from aip_hermes.contract.handler import Connector, Offer
+from aip_hermes.ids import AipSessionId, EndpointId
+from aip_hermes.runtime import Caller, MessageContext
+
+
+def identities(action: ActionId, key: IdempotencyKey, session: HermesSessionId, scope: HermesSessionKey) -> None:
+    assert_type(ActionId("act_1"), ActionId)
+    plain: str = action  # an identity is its string
+    action = key  # type: ignore[assignment]
+    action = session  # type: ignore[assignment]
+    key = action  # type: ignore[assignment]
+    key = scope  # type: ignore[assignment]
+    session = scope  # type: ignore[assignment]
+    session = AipSessionId("sess_1")  # type: ignore[assignment]
+    scope = session  # type: ignore[assignment]
+    session = plain  # type: ignore[assignment]
+    ActionId(1)  # type: ignore[arg-type]
+
+
+async def client(action: ActionId, key: IdempotencyKey, capability: CapabilityId, approval: ApprovalId) -> None:
+    token = load_token(file=Path("token"))
+    assert_type(token, Secret | None)
+    async with AipConnection(base_url="http://127.0.0.1:8080", token=token) as aip:
+        assert_type(aip, AipConnection)
+        reply = await aip.call(capability, {"limit": 5}, action_id=action, idempotency_key=key)
+        assert_type(reply, Reply)
+        assert_type(reply.result, dict[str, Any] | None)
+        assert_type(
+            reply.outcome, Literal["completed", "pending", "cancelled", "failed", "connector_failed", "uncertain"]
+        )
+        assert_type(await aip.result(action), dict[str, Any])
+        assert_type(await aip.approval(approval), dict[str, Any])
+
+        await aip.call(capability, {}, action_id=key)  # type: ignore[arg-type]
+        await aip.call(capability, {}, action_id="act_1")  # type: ignore[arg-type]
+        await aip.call(capability, {}, action_id=action, idempotency_key=action)  # type: ignore[arg-type]
+        await aip.call(action, {}, action_id=action)  # type: ignore[arg-type]
+        await aip.call(capability, {})  # type: ignore[call-arg]
+        await aip.call(capability, {}, action, key)  # type: ignore[call-arg]
+        await aip.call(capability, {}, action_id=action, mode="later")  # type: ignore[arg-type]
+        await aip.result(approval)  # type: ignore[arg-type]
+        await aip.approval(action)  # type: ignore[arg-type]
+    AipConnection("http://127.0.0.1:8080")  # type: ignore[call-arg]
+    AipConnection(base_url="http://127.0.0.1:8080", token="plain")  # type: ignore[arg-type]
+
+
+def failures(lost: NoAnswer, away: NotReachable, told: PeerError, odd: IdentityError) -> None:
+    failed: ClientFailure = lost
+    failed = away
+    failed = told
+    ours: AipError = failed
+    ours = odd  # type: ignore[assignment]
+    assert_type(ours.uncertain, bool)
+    assert_type(told.code, str)
+
+
+async def runtime(running: Runtime, action: ActionId, caller: Caller, given: wire.Action) -> None:
+    async with running as entered:
+        assert_type(entered, Runtime)
+    assert_type(await running.submit(given, caller, MessageContext()), wire.ActionResult | wire.Ack)
+    assert_type(await running.status(action, caller), wire.ActionStatus)
+    assert_type(await running.result(action, caller), wire.ActionResult)
+    assert_type(await running.health(), Mapping[str, Any])
+    await running.submit({"id": "act_1"}, caller, MessageContext())  # type: ignore[arg-type]
+    await running.result(action)  # type: ignore[call-arg]
+
+
+def settings_and_app(settings: Settings) -> None:
+    assert_type(Settings.load("aip-hermes.toml"), Settings)
+    assert_type(Settings.load(Path("aip-hermes.toml")), Settings)
+    assert_type(settings.endpoints, tuple[Endpoint, ...])
+    assert_type(build_app(settings), Starlette)
+    settings.endpoints = ()  # type: ignore[misc]
+    build_app("aip-hermes.toml")  # type: ignore[arg-type]
+
+
+def connector(made: HermesConnector, endpoint: Endpoint) -> list[Connector]:
+    assert_type(made.offers(), Sequence[Offer])
+    assert_type(endpoint.id, EndpointId)
+    Endpoint(id="primary", base_url="http://127.0.0.1:8642", key=Secret("k"))  # type: ignore[arg-type]
+    Endpoint(id=EndpointId("primary"), base_url="http://127.0.0.1:8642", key="k")  # type: ignore[arg-type]
+    return [made]
+
+
+async def session_db() -> None:
+    async with SessionDB(Path("hermes.db")) as db:
+        assert_type(db, SessionDB)
+        assert_type(await db.get_session("s1"), dict[str, Any] | None)
+        assert_type(await db.get_messages("s1"), list[dict[str, Any]])
+        assert_type(await db.message_count("s1"), int)
+        await db.create_session("s1", "cli", "a model")  # type: ignore[call-arg]
+
+
+def small_things() -> None:
+    assert_type(__version__, str)
+    assert_type(new_id("act_"), str)
