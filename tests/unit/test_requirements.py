@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.requirements import REQUIREMENTS
 TESTS = Path(__file__).resolve().parents[1]
 
 
+@cache
 def _claims() -> dict[str, list[str]]:
     """Promise id → test files that name it in a `requirement` mark."""
     claims: dict[str, list[str]] = {}
