@@ -180,6 +180,30 @@ async def test_a_follower_of_rare_kinds_does_not_rest_between_pages(
         assert clock.rests == 0
 
 
+@pytest.mark.requirement("server:follow:small-portions")
+async def test_a_follower_is_handed_little_at_a_time(tmp_path: Path) -> None:
+    async def large(publish: Publish) -> Answer:
+        for _ in range(6):
+            await publish(Chunk(kind="data", data={"large": "x" * 100_000}))
+        await publish(Chunk(kind="data", data={"large": "x" * 600_000}))
+        return Answer(output={"text": ""})
+
+    connector = ScriptedConnector(tenant="local", streaming=frozenset({"session_chat"}), stream=large)
+    async with asyncio.timeout(10), streaming_server(tmp_path, connector) as client:
+        await submit(client, "act_1")
+        portions: list[int] = []
+        portion = 0
+        async with client.stream("GET", "/aip/v1/actions/act_1/chunks?follow=true") as response:
+            async for event, _, data in frames(response):
+                if event == "aip.stream.cursor":
+                    portions, portion = [*portions, portion], 0
+                elif "chunk" in data:
+                    portion += len(data["chunk"]["data"]["large"])
+        whole = len((await client.get("/aip/v1/actions/act_1/chunks")).json()["action_events"]["chunks"])
+    assert portions == [200_000, 200_000, 200_000, 600_000]
+    assert whole == 7
+
+
 @pytest.mark.requirement("server:events:refusals")
 @pytest.mark.parametrize("follow", ["", "&follow=true"])
 @pytest.mark.parametrize(

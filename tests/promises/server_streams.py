@@ -29,6 +29,11 @@ PROMISES = (
         sentence="A follower of rare kinds passes the events between them without resting.",
     ),
     Promise(
+        id="server:follow:small-portions",
+        source="design D17, issue 3",
+        sentence="A follower is handed a quarter of a megabyte at a time, so that many silent ones cost little memory.",
+    ),
+    Promise(
         id="server:events:polling",
         source="HTTP surface §7.1",
         sentence="Polling with the returned cursor gives everything once and ends with terminal.",

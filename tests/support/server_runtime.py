@@ -69,6 +69,7 @@ class ScriptedRuntime:
         limit: int | None = None,
         kinds: Collection[str] = (),
         include_chunks: bool = False,
+        max_bytes: int = 4_194_304,
     ) -> wire.ActionEvents:
         self._note(
             "events", action_id=action_id, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks

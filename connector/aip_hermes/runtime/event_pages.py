@@ -17,7 +17,7 @@ from aip_hermes.database import Connection
 from aip_hermes.runtime.failures import CursorExpired, InvalidCursor
 from aip_hermes.runtime.store import QUERIES, from_json
 
-__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Position", "read_page"]
+__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "MAX_PAGE_BYTES", "Position", "read_page"]
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
@@ -63,13 +63,14 @@ class _Room:
     """What still fits on the page."""
 
     rows: int
-    size: int = MAX_PAGE_BYTES
+    size: int
+    untouched: bool = True
 
     def take(self, text: str) -> bool:
         """Whether one more fits; the first one of a page always does."""
-        if self.rows == 0 or (self.size < MAX_PAGE_BYTES and len(text) > self.size):
+        if self.rows == 0 or (not self.untouched and len(text) > self.size):
             return False
-        self.rows -= 1
+        self.rows, self.untouched = self.rows - 1, False
         self.size -= len(text)
         return True
 
@@ -98,8 +99,11 @@ def read_page(
     limit: int | None,
     kinds: Collection[str],
     include_chunks: bool,
+    max_bytes: int = MAX_PAGE_BYTES,
 ) -> wire.ActionEvents:
     """Return the next page of an action's row. kinds: empty for all. limit: default 100, clamped to 1…1000.
+
+    max_bytes: of events and chunks together; the first one always fits.
 
     A page looks at MAX_PAGE events at most: where few are of `kinds` it may be empty and still move the position.
     `terminal` is set when the action has ended and nothing follows this page. Raises: CursorExpired for a position
@@ -109,7 +113,7 @@ def read_page(
     if position.event > (newest[0]["seq"] if newest else 0):
         raise CursorExpired("the cursor lies behind the end of the log; begin again without one")
     wanted = min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
-    room = _Room(wanted)
+    room = _Room(wanted, max_bytes)
     events, last_event, more = [], position.event, False
     logged = _behind(
         connection,

@@ -19,7 +19,7 @@ from aip_hermes.runtime import approvals
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.event_pages import Position, read_page
+from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, read_page
 from aip_hermes.runtime.failures import (
     ActionNotFound,
     ApprovalNotFound,
@@ -79,6 +79,7 @@ class Views:
         limit: int | None,
         kinds: Collection[str],
         include_chunks: bool,
+        max_bytes: int = MAX_PAGE_BYTES,
     ) -> wire.ActionEvents:
         """Return the next page of an action's events and chunks.
 
@@ -91,7 +92,13 @@ class Views:
             raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
         return await self._database.read(
             lambda connection: read_page(
-                connection, row, position=position, limit=limit, kinds=kinds, include_chunks=include_chunks
+                connection,
+                row,
+                position=position,
+                limit=limit,
+                kinds=kinds,
+                include_chunks=include_chunks,
+                max_bytes=max_bytes,
             )
         )
 

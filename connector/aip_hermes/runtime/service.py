@@ -22,6 +22,7 @@ from aip_hermes.runtime.cancel_requests import CancelRequests
 from aip_hermes.runtime.cancellation import RunningActions
 from aip_hermes.runtime.chunks import Watchers
 from aip_hermes.runtime.decisions import Decisions
+from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
 from aip_hermes.runtime.limits import RuntimeLimits
@@ -230,13 +231,22 @@ class Runtime:
         limit: int | None = None,
         kinds: Collection[str] = (),
         include_chunks: bool = False,
+        max_bytes: int = MAX_PAGE_BYTES,
     ) -> wire.ActionEvents:
         """Return what happened to an action behind `cursor`: events of `kinds` (all when empty), then chunks.
+
+        max_bytes: of them together; the first one always fits.
 
         Raises: NotAuthorized, ActionNotFound, InvalidCursor, CursorExpired.
         """
         return await self._views.events(
-            ActionId(action_id), caller, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks
+            ActionId(action_id),
+            caller,
+            cursor=cursor,
+            limit=limit,
+            kinds=kinds,
+            include_chunks=include_chunks,
+            max_bytes=max_bytes,
         )
 
     def watching(self, action_id: ActionId | str, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:

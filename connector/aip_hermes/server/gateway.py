@@ -14,6 +14,7 @@ from aip_hermes.contract import Catalog, ServerCard
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantId
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.failures import RuntimeStopping, TenantMismatch
 from aip_hermes.server.auth import TokenTable
 from aip_hermes.server.reply import Replies
@@ -44,6 +45,7 @@ class ActionRuntime(Protocol):
         limit: int | None = None,
         kinds: Collection[str] = (),
         include_chunks: bool = False,
+        max_bytes: int = MAX_PAGE_BYTES,
     ) -> wire.ActionEvents: ...
 
     def watching(self, action_id: ActionId, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]: ...

@@ -20,6 +20,7 @@ from aip_hermes.database import StoreFailure
 from aip_hermes.errors import AipError
 from aip_hermes.ids import ActionId
 from aip_hermes.runtime.caller import Caller
+from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.failures import MemberRefused, RuntimeStopping
 from aip_hermes.server.body import check_content_type, parse_json, read_limited
 from aip_hermes.server.failures import StorageUnavailable
@@ -35,6 +36,8 @@ LOOK_S: Final = 0.5
 HEARTBEAT_S: Final = 15.0
 CHUNK_KIND: Final = "aip.stream.chunk"
 MAX_REASON: Final = 1024
+FOLLOWED_BYTES: Final = 256 * 1024
+"""What a follower is handed at a time: one that reads nothing keeps as much of the server's memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +50,7 @@ class _Asked:
     limit: int | None
     kinds: tuple[str, ...]
     include_chunks: bool
+    max_bytes: int
 
 
 class Streams:
@@ -80,6 +84,7 @@ class Streams:
         single = query.text("kind")
         kinds = {*query.choices("kinds"), *([single] if single else [])}
         last_event_id = request.headers.get("last-event-id", "").strip()
+        follow = query.flag("follow")
         asked = _Asked(
             action_id=action_id,
             caller=caller,
@@ -87,8 +92,8 @@ class Streams:
             limit=query.limit(at_most=MAX_LIST_LIMIT),
             kinds=(CHUNK_KIND,) if chunks_only else tuple(sorted(kinds)),
             include_chunks=query.flag("include_chunks") or chunks_only,
+            max_bytes=FOLLOWED_BYTES if follow else MAX_PAGE_BYTES,
         )
-        follow = query.flag("follow")
         # The first page decides status and error shape also for a follower.
         page = await self._page(asked)
         if not follow:
@@ -105,6 +110,7 @@ class Streams:
             limit=asked.limit,
             kinds=asked.kinds,
             include_chunks=asked.include_chunks,
+            max_bytes=asked.max_bytes,
         )
 
     async def _follow(self, asked: _Asked, page: wire.ActionEvents) -> AsyncIterator[bytes]:
@@ -113,17 +119,19 @@ class Streams:
         try:
             async with runtime.watching(asked.action_id, asked.caller) as changed:
                 while True:
-                    if page.events or page.chunks:
-                        yield _frames(page)
+                    asked, ended, told = replace(asked, cursor=page.cursor), page.terminal, _frames(page)
+                    # Whoever reads slowly holds the frames, and not the page that they were made of.
+                    del page
+                    if told:
+                        yield told
                         spoken = clock.monotonic()
-                    if page.terminal:
-                        yield _terminal(page)
+                    if ended:
+                        yield _terminal(asked)
                         return
                     if clock.monotonic() - spoken >= HEARTBEAT_S:
                         yield sse.comment("keep-alive")
                         spoken = clock.monotonic()
                     changed.clear()
-                    asked = replace(asked, cursor=page.cursor)
                     page = await self._page(asked)
                     # An empty page that moved on has looked at events of other kinds: more may stand behind them.
                     if page.cursor == asked.cursor and not page.terminal:
@@ -166,7 +174,9 @@ async def _first_of(*waits: Any) -> None:
 
 
 def _frames(page: wire.ActionEvents) -> bytes:
-    """Return the page as frames, and the position behind them."""
+    """Return the page as frames, and the position behind them; nothing for an empty one."""
+    if not (page.events or page.chunks):
+        return b""
     frames = [sse.encode(_json({"event": event.wire()}), event=event.kind, id=event.id) for event in page.events]
     frames += [
         sse.encode(_json({"chunk": chunk.wire()}), event=CHUNK_KIND, id=f"chunk:{chunk.sequence}")
@@ -176,9 +186,9 @@ def _frames(page: wire.ActionEvents) -> bytes:
     return b"".join(frames)
 
 
-def _terminal(page: wire.ActionEvents) -> bytes:
-    data = {"terminal": True, "action_id": page.action_id}
-    return sse.encode(_json(data), event="aip.stream.terminal", id=page.cursor)
+def _terminal(asked: _Asked) -> bytes:
+    data = {"terminal": True, "action_id": asked.action_id}
+    return sse.encode(_json(data), event="aip.stream.terminal", id=asked.cursor)
 
 
 def _failure(error: AipError) -> bytes:
