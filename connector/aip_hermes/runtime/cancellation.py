@@ -3,7 +3,7 @@
 | the action | cancelling it |
 |---|---|
 | waits for an approval | ends it, certain; its approval is revoked |
-| waits for its session, or reads before sending | ends it, certain: nothing was sent |
+| waits in the queue or for its session, or reads before sending | ends it, certain: nothing was sent |
 | was sent, capability supports cancel | the connector stops what it can, once; a mutation's outcome is uncertain |
 | was sent, capability does not support cancel | refused; it goes on |
 | answered, is being read back or stored | goes on to its result, which is the answer |

@@ -1,7 +1,8 @@
 """The durable queue of asynchronous actions: one table, one worker, no retry.
 
 An action is checked when it is submitted, waits as a row, and runs through the same path as a synchronous one. It is
-started at most once: a worker that dies before the intent leaves it waiting, after the intent the outcome is unknown.
+sent at most once: a worker that dies before the intent leaves it waiting, after the intent the outcome is unknown. A
+safe read has no intent: one that a worker left is read again.
 Source: runtime behaviour §4; design D4, D8.
 """
 

@@ -250,9 +250,10 @@ class Runtime:
         )
 
     def watching(self, action_id: ActionId | str, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:
-        """Return a context whose event is set after each commit of this process that concerns the action.
+        """Return a context whose event is set after each chunk and each end of an attempt of this process.
 
-        It says nothing about the action to anybody: what there is, `events` tells who may read it.
+        Whatever else concerns the action, for example a cancel while it waits, is found by looking. It says nothing
+        about the action to anybody: what there is, `events` tells who may read it.
         """
         return self._watchers.watching(tenant=caller.tenant_id or "", action_id=str(action_id))
 
