@@ -126,6 +126,24 @@ async def test_a_crash_of_the_worker_leaves_a_definite_state(
         assert status.result.error.details["uncertain_outcome"] is True
 
 
+@pytest.mark.requirement("runtime:queue:crash")
+async def test_an_input_that_can_no_longer_be_read_ends_certain(tmp_path: Path) -> None:
+    site = queueing_site(tmp_path)
+    site.faults = CrashAt("locked")
+    async with site.open() as runtime:
+        given = await queued(runtime)
+        async with asyncio.timeout(5):
+            while "locked" not in site.faults.reached:
+                await runtime.status(given.id, owner())
+    await site.edit("UPDATE actions SET parked = '{}'")
+    async with site.open() as runtime:
+        status = await ended(runtime, given.id)
+        assert status.result is not None
+        assert status.result.error is not None
+        assert (status.result.error.code, status.result.error.retryable) == ("runtime.interrupted", True)
+    assert site.connector.sends == []
+
+
 @pytest.mark.requirement("runtime:queue:delay")
 async def test_who_waited_too_long_fails_and_sends_nothing(tmp_path: Path) -> None:
     clock = ManualClock()

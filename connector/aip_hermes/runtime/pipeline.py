@@ -123,7 +123,7 @@ class Pipeline:
                 submission = passed
             ready = refused
         except RequestRefused:
-            ready = CapabilityWithdrawn("the capability was withdrawn after the approval; nothing was sent")
+            ready = CapabilityWithdrawn("the capability was withdrawn while the action waited; nothing was sent")
         except ActionFailed as failure:
             ready = failure
         return await self._executor.run(submission, ready=ready)

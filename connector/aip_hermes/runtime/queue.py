@@ -16,10 +16,11 @@ import structlog
 
 from aip_hermes.database import Connection, Database, StoreFailure
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import Clock
-from aip_hermes.runtime.failures import QueueDelayExceeded
+from aip_hermes.ports import Clock, NewId
+from aip_hermes.runtime.failures import Interrupted, QueueDelayExceeded
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.pipeline import Pipeline
+from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
 from aip_hermes.runtime.submission import Submission
 
@@ -42,6 +43,7 @@ class QueueWorker:
         queued: asyncio.Event,
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         clock: Clock,
+        new_id: NewId,
         limits: RuntimeLimits,
     ) -> None:
         """queued: set by the pipeline after each enqueue. start: makes the task of an action that runs."""
@@ -49,6 +51,7 @@ class QueueWorker:
         self._pipeline = pipeline
         self._queued = queued
         self._clock = clock
+        self._new_id = new_id
         self._start = start
         self._width = asyncio.Semaphore(limits.queue_width)
         self._longest_wait_ms = limits.queue_delay_ms
@@ -81,7 +84,12 @@ class QueueWorker:
         return connection.execute(QUERIES["take_queued"], {"now": self._clock.now_ms()})
 
     async def _execute(self, row: Mapping[str, Any]) -> None:
-        submission = Submission.unparked(from_json(row["parked"]), tenant=row["tenant"], attempt=row["attempt"])
+        try:
+            submission = Submission.unparked(from_json(row["parked"]), tenant=row["tenant"], attempt=row["attempt"])
+        except (ValueError, TypeError, KeyError):
+            log.warning("queue.parked_unreadable", action_id=row["action_id"])
+            await self._end_unreadable(row)
+            return
         waited_ms = self._clock.now_ms() - row["queued_at"]
         refused: ActionFailed | None = None
         if waited_ms > self._longest_wait_ms:
@@ -93,6 +101,21 @@ class QueueWorker:
             await self._pipeline.resume(submission, refused=refused)
         except StoreFailure as exc:
             log.error("queue.action_unsettled", action_id=row["action_id"], error_type=type(exc).__name__)
+
+    async def _end_unreadable(self, row: Mapping[str, Any]) -> None:
+        """Let an action whose kept input is none end, so that it can be sent again."""
+        message = "what was kept of the queued action can't be read; nothing was sent: send the action again"
+        await self._database.write(
+            lambda connection: settle(
+                connection,
+                tenant=row["tenant"],
+                action_id=row["action_id"],
+                attempt=row["attempt"],
+                ending=Ending(outcome=Interrupted(message)),
+                now=self._clock.now_ms(),
+                new_id=self._new_id,
+            )
+        )
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._width.release()

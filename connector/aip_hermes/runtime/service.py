@@ -93,7 +93,13 @@ class Runtime:
             queued=queued,
         )
         self._queue = QueueWorker(
-            database=database, pipeline=self._pipeline, queued=queued, start=self._start, clock=clock, limits=limits
+            database=database,
+            pipeline=self._pipeline,
+            queued=queued,
+            start=self._start,
+            clock=clock,
+            new_id=new_id,
+            limits=limits,
         )
         self._decisions = Decisions(
             database=database,
