@@ -19,11 +19,15 @@ AIPCTL = (sys.executable, "-m", "aip_hermes.cli.aipctl")
 
 
 def start(arguments: Sequence[str], *, log: Path | None = None, **environment: str) -> subprocess.Popen[str]:
-    """Start `aip-hermes` with `arguments`; its stderr goes to `log`, else to a pipe."""
+    """Start `aip-hermes` with `arguments`; its stderr goes to `log`, else to a pipe.
+
+    A server that is started alone ends with this process, however that ends.
+    """
+    alone = arguments[0] in ("serve", "hermes")
     with contextlib.ExitStack() as stack:
         return subprocess.Popen(
-            [*AIP_HERMES, *arguments],
-            stdin=subprocess.DEVNULL,
+            [*AIP_HERMES, *arguments, *(("--until-stdin-closes",) if alone else ())],
+            stdin=subprocess.PIPE if alone else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if log is None else stack.enter_context(log.open("wb")),
             text=True,
