@@ -20,8 +20,6 @@ from aip_hermes.contract import (
 from aip_hermes.contract.publish import contract
 from aip_hermes.contract.rows import CapabilityFile, parse_capability_file
 from aip_hermes.contract.schemas import operation_validator
-from aip_hermes.hermes.stream import DEFAULT_EVENTS
-from aip_hermes.hermes.stream_reading import MAX_FRAME_BYTES, MAX_STREAM_BYTES
 from aip_hermes.wire import contract_folder
 from tests.support.contract_offers import endpoint_offers
 from tests.support.hermes_calls import INPUTS
@@ -313,8 +311,8 @@ def test_the_totals_are_those_of_the_published_part_of_the_table() -> None:
 def test_the_published_bounds_are_those_that_are_kept() -> None:
     facts = load_capability_file().connector
 
-    assert (facts.max_stream_response_bytes, facts.max_sse_frame_bytes) == (MAX_STREAM_BYTES, MAX_FRAME_BYTES)
-    assert facts.default_sse_event_limit == DEFAULT_EVENTS
+    assert (facts.max_stream_response_bytes, facts.max_sse_frame_bytes) == (67_108_864, 1_048_576)
+    assert facts.default_sse_event_limit == 4_096
     for row in (row for row in ROWS if row.stream != "none"):
         allowed = operation_validator(row.input)
         most = facts.maximum_sse_event_limit

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from aip_hermes.contract import load_capability_file
 from aip_hermes.contract.handler import Chunk, ChunkKind, JsonObject
 from aip_hermes.contract.operation import StreamRule
 from aip_hermes.hermes.stream_grammar import DONE, GRAMMARS, REPEATING, Ending, ending_of, kind_of
@@ -27,7 +28,7 @@ __all__ = [
     "may_exceed",
 ]
 
-DEFAULT_EVENTS: Final = 4_096
+DEFAULT_EVENTS: Final = load_capability_file().connector.default_sse_event_limit
 MAX_KEPT_EVENTS: Final = 256
 MAX_EVENTS_BYTES: Final = 1_048_576
 MAX_TEXT_CHARS: Final = 1_048_576

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Final
 
+from aip_hermes.contract import load_capability_file
 from aip_hermes.contract.handler import Answer, Call, Chunk, Publish
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
@@ -22,8 +23,8 @@ from aip_hermes.sse import Decoder, SseError
 
 __all__ = ["MAX_FRAME_BYTES", "MAX_STREAM_BYTES", "read_stream"]
 
-MAX_FRAME_BYTES: Final = 1_048_576
-MAX_STREAM_BYTES: Final = 67_108_864
+MAX_FRAME_BYTES: Final = load_capability_file().connector.max_sse_frame_bytes
+MAX_STREAM_BYTES: Final = load_capability_file().connector.max_stream_response_bytes
 
 
 async def read_stream(
