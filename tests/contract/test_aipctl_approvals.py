@@ -6,42 +6,26 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner, Result
 
 from aip_hermes import wire
-from aip_hermes.cli.aipctl.command import aipctl
 from tests.support import client_answers as answers
+from tests.support.client_command import answering_stub, invoke_aipctl
 from tests.support.client_stub_server import Answer, Request, StubServer, running_stub
 
 ACTION = answers.ACTION_ID
 APPROVAL = answers.APPROVAL_ID
-_ENV = {
-    name: None
-    for prefix in ("GETAIP_", "AIP_")
-    for name in (f"{prefix}NATIVE_BEARER_TOKEN", f"{prefix}NATIVE_BEARER_TOKEN_FILE", f"{prefix}NATIVE_PRINCIPAL_ID")
-}
 
 
 @pytest.fixture
 def stub() -> Iterator[StubServer]:
-    def answer(request: Request) -> Answer:
-        if request.method == "GET":
-            return answers.read_routes(request)
-        body = answers.events() if "approval_decision" in request.json["body"] else answers.completed({"ok": True})
-        return answers.reply_with(body, request)
-
-    with running_stub(answer) as stub:
+    with answering_stub() as stub:
         yield stub
-
-
-def _run(*arguments: str, stdin: bytes = b"") -> Result:
-    return CliRunner(env=_ENV).invoke(aipctl, arguments, input=stdin)
 
 
 @pytest.mark.requirement("client:decision:binds-what-was-read", "client:decision:approver-of-token")
 @pytest.mark.parametrize(("command", "decision"), [("approve", "approved"), ("deny", "denied")])
 def test_approve_and_deny_read_first_and_send_one_decision(stub: StubServer, command: str, decision: str) -> None:
-    done = _run("approval", command, stub.url, APPROVAL, "--reason", "case closed")
+    done = invoke_aipctl("approval", command, stub.url, APPROVAL, "--reason", "case closed")
     assert [request.path for request in stub.requests] == [
         f"/aip/v1/approvals/{APPROVAL}",
         "/aip/v1/me",
@@ -76,7 +60,7 @@ def test_a_decided_record_or_a_foreign_token_sends_no_decision(status: str, name
 
     with running_stub(answer) as stub:
         options = ["--native-principal-id", named] if named else []
-        done = _run("approval", "approve", stub.url, APPROVAL, "--reason", "x", *options)
+        done = invoke_aipctl("approval", "approve", stub.url, APPROVAL, "--reason", "x", *options)
         assert (done.exit_code, done.stdout, stub.posts) == (1, "", [])
         assert "nothing was sent" in done.stderr
         if named is None:
@@ -91,7 +75,7 @@ def test_decide_sends_the_decision_as_it_is(stub: StubServer) -> None:
         "decided_at": "2030-01-01T00:02:00.123456789Z",
         "reason": "no",
     }
-    done = _run(
+    done = invoke_aipctl(
         "approval", "decide", stub.url, "-", "--native-principal-id", "human:r", stdin=json.dumps(decision).encode()
     )
     assert done.exit_code == 0
@@ -107,7 +91,7 @@ def test_show_says_that_the_exact_input_is_withheld() -> None:
         return Answer(body=answers.approval_record(payload=False))
 
     with running_stub(answer) as stub:
-        done = _run("approval", "show", stub.url, APPROVAL)
+        done = invoke_aipctl("approval", "show", stub.url, APPROVAL)
     assert done.exit_code == 0
     assert "evidence_payload" not in json.loads(done.stdout)["approval_record_view"]
     assert "the exact input is not shown" in done.stderr
@@ -115,7 +99,7 @@ def test_show_says_that_the_exact_input_is_withheld() -> None:
 
 @pytest.mark.requirement("aipctl:approval:shows-all")
 def test_show_as_a_table_holds_the_exact_input(stub: StubServer) -> None:
-    done = _run("approval", "show", stub.url, APPROVAL, "--output", "table")
+    done = invoke_aipctl("approval", "show", stub.url, APPROVAL, "--output", "table")
     assert done.exit_code == 0
     assert "support-case-1" in done.stdout
     assert answers.POLICY_HASH[:20] in done.stdout

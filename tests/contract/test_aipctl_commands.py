@@ -9,36 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from aip_hermes import wire
-from aip_hermes.cli.aipctl.command import aipctl
 from tests.support import client_answers as answers
+from tests.support.client_command import answering_stub, invoke_aipctl
 from tests.support.client_stub_server import Answer, Request, StubServer, running_stub
 
 ACTION = answers.ACTION_ID
 APPROVAL = answers.APPROVAL_ID
-_ENV = {
-    name: None
-    for prefix in ("GETAIP_", "AIP_")
-    for name in (f"{prefix}NATIVE_BEARER_TOKEN", f"{prefix}NATIVE_BEARER_TOKEN_FILE", f"{prefix}NATIVE_PRINCIPAL_ID")
-}
 
 
 @pytest.fixture
 def stub() -> Iterator[StubServer]:
-    def answer(request: Request) -> Answer:
-        if request.method == "GET":
-            return answers.read_routes(request)
-        body = answers.events() if "approval_decision" in request.json["body"] else answers.completed({"ok": True})
-        return answers.reply_with(body, request)
-
-    with running_stub(answer) as stub:
+    with answering_stub() as stub:
         yield stub
-
-
-def _run(*arguments: str, stdin: bytes = b"") -> Result:
-    return CliRunner(env=_ENV).invoke(aipctl, arguments, input=stdin)
 
 
 @pytest.mark.requirement("aipctl:commands:routes")
@@ -87,7 +71,7 @@ def _run(*arguments: str, stdin: bytes = b"") -> Result:
 def test_a_reading_command_makes_one_request_and_prints_the_body_object(
     stub: StubServer, arguments: str, target: str | None
 ) -> None:
-    done = _run(*(stub.url if word == "URL" else word for word in arguments.split()))
+    done = invoke_aipctl(*(stub.url if word == "URL" else word for word in arguments.split()))
     if target is None:
         assert (done.exit_code, done.stdout, stub.requests) == (2, "", [])
         return
@@ -136,7 +120,7 @@ def _printed(value: Any) -> str:
 def test_action_call_posts_one_action_and_prints_the_whole_envelope(
     stub: StubServer, options: str, members: dict[str, Any]
 ) -> None:
-    done = _run("action", "call", stub.url, "cap:x", "--action-id", ACTION, *options.split())
+    done = invoke_aipctl("action", "call", stub.url, "cap:x", "--action-id", ACTION, *options.split())
     [request] = stub.requests
     assert (request.method, request.target) == ("POST", "/aip/v1/messages")
     assert request.headers["content-type"] == "application/json"
@@ -160,7 +144,7 @@ def test_action_call_posts_one_action_and_prints_the_whole_envelope(
 def test_only_what_was_generated_is_shown_and_it_is_what_was_sent(
     stub: StubServer, options: list[str], shown: list[str]
 ) -> None:
-    done = _run("action", "call", stub.url, "cap:x", *options)
+    done = invoke_aipctl("action", "call", stub.url, "cap:x", *options)
     action = stub.requests[0].json["body"]["action"]
     lines = done.stderr.splitlines()
     assert [line.split(": ")[0] + ": " for line in lines] == shown
@@ -173,9 +157,12 @@ def test_only_what_was_generated_is_shown_and_it_is_what_was_sent(
 def test_input_comes_from_a_file_with_one_byte_order_mark_and_from_stdin(stub: StubServer, tmp_path: Path) -> None:
     file = tmp_path / "input with space.json"
     file.write_bytes(b'\xef\xbb\xbf{"title": "\xe7\xa5\xa8"}\r\n')
-    assert _run("action", "call", stub.url, "cap:x", "--input", f"@{file}").exit_code == 0
+    assert invoke_aipctl("action", "call", stub.url, "cap:x", "--input", f"@{file}").exit_code == 0
     assert (
-        _run("action", "call", stub.url, "cap:x", "--input", "-", stdin=b' {"n": 18446744073709551616}').exit_code == 0
+        invoke_aipctl(
+            "action", "call", stub.url, "cap:x", "--input", "-", stdin=b' {"n": 18446744073709551616}'
+        ).exit_code
+        == 0
     )
     assert [request.json["body"]["action"]["input"] for request in stub.posts] == [{"title": "票"}, {"n": 2**64}]
 
@@ -201,7 +188,7 @@ def test_bad_json_is_refused_with_its_place_and_nothing_is_sent(
     file = tmp_path / "input.json"
     file.write_bytes(content)
     argument, stdin = (f"@{file}", b"") if way == "file" else ("-", content)
-    done = _run("action", "call", stub.url, "cap:x", "--input", argument, stdin=stdin)
+    done = invoke_aipctl("action", "call", stub.url, "cap:x", "--input", argument, stdin=stdin)
     assert (done.exit_code, done.stdout, stub.requests) == (2, "", [])
     assert place in done.stderr
     assert "\x1b" not in done.stderr
@@ -252,7 +239,7 @@ def test_bad_json_is_refused_with_its_place_and_nothing_is_sent(
 )
 def test_a_wrong_line_exits_2_and_sends_nothing(stub: StubServer, arguments: str) -> None:
     words = [stub.url if word == "URL" else word for word in shlex.split(arguments)]
-    done = _run(*words)
+    done = invoke_aipctl(*words)
     assert (done.exit_code, done.stdout, stub.requests) == (2, "", [])
     assert "Error: " in done.stderr
     assert "Traceback" not in done.stderr
@@ -264,11 +251,14 @@ def test_token_and_principal_reach_the_request(stub: StubServer, tmp_path: Path)
     token_file.write_text("from-the-file\r\n")
     token_file.chmod(0o600)
     call = ("action", "call", stub.url, "cap:x")
-    assert _run("--native-bearer-token-file", str(token_file), *call).exit_code == 0
-    assert _run(*call, "--native-bearer-token", "from-the-line", "--native-principal-id", "human:a").exit_code == 0
-    done = CliRunner(env={**_ENV, "GETAIP_NATIVE_BEARER_TOKEN_FILE": str(token_file)}).invoke(aipctl, call)
+    assert invoke_aipctl("--native-bearer-token-file", str(token_file), *call).exit_code == 0
+    assert (
+        invoke_aipctl(*call, "--native-bearer-token", "from-the-line", "--native-principal-id", "human:a").exit_code
+        == 0
+    )
+    done = invoke_aipctl(*call, env={"GETAIP_NATIVE_BEARER_TOKEN_FILE": str(token_file)})
     assert done.exit_code == 0
-    assert _run(*call).exit_code == 0
+    assert invoke_aipctl(*call).exit_code == 0
     assert [request.headers.get("authorization") for request in stub.requests] == [
         "Bearer from-the-file",
         "Bearer from-the-line",
@@ -279,7 +269,7 @@ def test_token_and_principal_reach_the_request(stub: StubServer, tmp_path: Path)
 
 
 def test_a_path_in_the_url_is_replaced(stub: StubServer) -> None:
-    assert _run("manifest", "fetch", f"{stub.url}/some/where?x=1").exit_code == 0
+    assert invoke_aipctl("manifest", "fetch", f"{stub.url}/some/where?x=1").exit_code == 0
     assert stub.requests[0].target == "/aip/v1/manifest"
 
 
@@ -293,7 +283,7 @@ def test_a_refusal_lists_the_ids_that_exist_and_neutralises_what_the_server_wrot
         )
 
     with running_stub(answer) as stub:
-        done = _run("action", "call", stub.url, "cap:hermes_agent::session_get", "--action-id", ACTION)
+        done = invoke_aipctl("action", "call", stub.url, "cap:hermes_agent::session_get", "--action-id", ACTION)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         r"AIP peer error resource.not_found: no \x1b[31msuch capability (HTTP 400)",
@@ -329,7 +319,7 @@ def test_a_refused_read_keeps_the_published_text_and_adds_the_next_step(
 ) -> None:
     code, category, status = refusal
     with running_stub(lambda _: answers.refused(code, category, status)) as stub:
-        done = _run(*(stub.url if word == "URL" else word for word in command.split()))
+        done = invoke_aipctl(*(stub.url if word == "URL" else word for word in command.split()))
         shown = done.stderr.splitlines()
         assert (done.exit_code, done.stdout, len(shown)) == (1, "", len(lines))
         for line, expected in zip(shown, lines, strict=True):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import RequestRefused
-from aip_hermes.runtime import Runtime
 from tests.support.runtime_connector import ScriptedRejected, ScriptedTemporary, capability
 from tests.support.runtime_site import (
     READING,
@@ -20,7 +18,9 @@ from tests.support.runtime_site import (
     Site,
     action,
     approval_request,
+    ask,
     decision,
+    error_code,
     requester,
     reviewer,
 )
@@ -29,15 +29,6 @@ from tests.support.runtime_site import (
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-async def ask(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:
-    given = action("session_delete", **{"idempotency_key": "D", **members})
-    return given, approval_request(await site.submit(runtime, given))
-
-
-def error_code(result: wire.ActionResult) -> str | None:
-    return result.error.code if result.error else None
 
 
 @pytest.mark.requirement("runtime:approval:asked")

@@ -11,14 +11,13 @@ import pytest
 from aip_hermes import wire
 from aip_hermes.database import Connection, Database
 from aip_hermes.errors import RequestRefused
-from aip_hermes.runtime import Caller, Runtime, approvals
+from aip_hermes.runtime import Caller, approvals
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from tests.support.runtime_site import (
     READING,
     REVIEWING,
     Site,
-    action,
-    approval_request,
+    ask,
     authority,
     caller,
     decision,
@@ -32,15 +31,6 @@ SECOND = authority("human:example:second")
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-async def ask(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:
-    given = action("session_delete", **{"idempotency_key": "D", **members})
-    return given, approval_request(await site.submit(runtime, given))
-
-
-def error_code(result: wire.ActionResult) -> str | None:
-    return result.error.code if result.error else None
 
 
 Changes = dict[str, Any]

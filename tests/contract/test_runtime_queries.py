@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from aip_hermes import wire
 from aip_hermes.errors import RequestRefused
 from aip_hermes.ids import TenantId
-from aip_hermes.runtime import Authorities, AuthorityFileError, Caller, Runtime
+from aip_hermes.runtime import Authorities, AuthorityFileError, Caller
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_connector import ScriptedConnector
 from tests.support.runtime_site import (
@@ -19,6 +18,7 @@ from tests.support.runtime_site import (
     Site,
     action,
     approval_request,
+    ask,
     authority,
     caller,
     decision,
@@ -30,15 +30,6 @@ from tests.support.runtime_site import (
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-async def ask(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:
-    given = action("session_delete", **{"idempotency_key": "D", **members})
-    return given, approval_request(await site.submit(runtime, given))
-
-
-def error_code(result: wire.ActionResult) -> str | None:
-    return result.error.code if result.error else None
 
 
 @pytest.mark.requirement("runtime:query:status")

@@ -5,16 +5,54 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import aip_hermes
+from click.testing import CliRunner, Result
 
-__all__ = ["aipctl_environment", "aipctl_process", "run_aipctl", "start_aipctl"]
+import aip_hermes
+from aip_hermes.cli.aipctl.command import aipctl
+from tests.support import client_answers as answers
+from tests.support.client_stub_server import Answer, Request, StubServer, running_stub
+
+__all__ = [
+    "aipctl_environment",
+    "aipctl_process",
+    "answering_stub",
+    "invoke_aipctl",
+    "run_aipctl",
+    "start_aipctl",
+]
 
 _SOURCE_ROOT = str(Path(aip_hermes.__path__[0]).parent)
 _COMMAND = [sys.executable, "-m", "aip_hermes.cli.aipctl"]
+
+
+_NO_CREDENTIALS = {
+    f"{prefix}NATIVE_{name}": None
+    for prefix in ("GETAIP_", "AIP_")
+    for name in ("BEARER_TOKEN", "BEARER_TOKEN_FILE", "PRINCIPAL_ID")
+}
+
+
+def invoke_aipctl(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
+    """Run the command in this process, without credentials of the environment but those of `env`."""
+    return CliRunner(env={**_NO_CREDENTIALS, **(env or {})}).invoke(aipctl, arguments, input=stdin)
+
+
+@contextmanager
+def answering_stub() -> Iterator[StubServer]:
+    """A server that answers reads, completes every action and takes every decision."""
+
+    def answer(request: Request) -> Answer:
+        if request.method == "GET":
+            return answers.read_routes(request)
+        body = answers.events() if "approval_decision" in request.json["body"] else answers.completed({"ok": True})
+        return answers.reply_with(body, request)
+
+    with running_stub(answer) as stub:
+        yield stub
 
 
 def aipctl_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -24,9 +24,11 @@ __all__ = [
     "Site",
     "action",
     "approval_request",
+    "ask",
     "authority",
     "caller",
     "decision",
+    "error_code",
     "requester",
     "reviewer",
 ]
@@ -183,3 +185,14 @@ def approval_request(result: wire.ActionResult) -> wire.ApprovalRequest:
     """Return the request that a pending result carries."""
     assert isinstance(result.output, dict)
     return wire.ApprovalRequest.model_validate(result.output["approval_request"])
+
+
+async def ask(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:
+    """Submit a delete under the key `D`; return it and the approval that it waits for."""
+    given = action("session_delete", **{"idempotency_key": "D", **members})
+    return given, approval_request(await site.submit(runtime, given))
+
+
+def error_code(result: wire.ActionResult) -> str | None:
+    """Return the code of a result's error."""
+    return result.error.code if result.error else None
