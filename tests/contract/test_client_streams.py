@@ -71,7 +71,7 @@ def _name(frame: StreamFrame) -> str:
 
 
 async def _followed(connection: Any, **members: Any) -> list[StreamFrame]:
-    async with asyncio.timeout(10), aclosing(connection.follow(ACTION, **members)) as frames:
+    async with asyncio.timeout(30), aclosing(connection.follow(ACTION, **members)) as frames:
         return [frame async for frame in frames]
 
 
@@ -85,7 +85,7 @@ async def _known(connection: Any) -> None:
 async def test_each_frame_comes_before_the_next_is_made(tmp_path: Path, chunks_only: bool) -> None:
     turn = Turn()
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         streaming_server(tmp_path, _scripted(turn)) as server,
         connected(str(server.base_url)) as connection,
     ):
@@ -141,7 +141,7 @@ async def test_a_follower_outlives_a_restart_of_the_server(tmp_path: Path, monke
             if frame.kind == "chunk":
                 arrived.set()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         async with streaming_server(tmp_path, _scripted(turn)) as server:
             port = server.base_url.port
             connection = connected(str(server.base_url), clock=clock)
@@ -167,7 +167,7 @@ async def test_a_follower_outlives_a_restart_of_the_server(tmp_path: Path, monke
 @pytest.mark.requirement("client:follow:goes-on")
 async def test_a_later_follower_gets_what_a_gone_one_did_not(tmp_path: Path) -> None:
     turn = Turn()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         async with (
             streaming_server(tmp_path, _scripted(turn)) as server,
             connected(str(server.base_url)) as connection,
@@ -406,7 +406,7 @@ async def test_a_comment_is_a_sign_of_life() -> None:
 async def test_cancelling_answers_the_result(tmp_path: Path) -> None:
     turn = Turn()
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         streaming_server(tmp_path, _scripted(turn)) as server,
         connected(str(server.base_url)) as connection,
     ):

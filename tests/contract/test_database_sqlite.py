@@ -128,7 +128,7 @@ async def test_a_read_passes_a_running_write_transaction(tmp_path: Path) -> None
     async with store(tmp_path / "s.db") as db:
         await db.write(add("a"))
         writing = asyncio.create_task(db.write(slow))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await asyncio.to_thread(inside.wait, 5)
             assert await db.read(names) == ["a"]
             go_on.set()

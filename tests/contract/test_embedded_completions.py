@@ -165,7 +165,7 @@ async def test_another_request_under_a_key_runs_and_takes_its_place(tmp_path: Pa
 @pytest.mark.requirement("embedded:repeats:in-flight", "embedded:repeats:failed")
 async def test_equal_requests_in_flight_share_one_run_and_a_failure_is_not_kept(tmp_path: Path) -> None:
     model = GatedModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         key = {"Idempotency-Key": "k"}
         calls = [asyncio.create_task(complete(hermes, user("x"), headers=key)) for _ in range(5)]
         await model.asked.wait()
@@ -208,7 +208,7 @@ async def test_a_stream_tells_role_text_tools_end_and_done(tmp_path: Path) -> No
 @pytest.mark.requirement("embedded:completions:leaves")
 async def test_a_client_that_leaves_a_stream_interrupts_and_its_partial_text_is_kept(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         headers = {"X-Hermes-Session-Id": "left"}
         body = {"messages": [user("x")], "stream": True}
         async with opened(hermes.client, "POST", PATH, json=body, headers=headers) as stream:
@@ -230,7 +230,7 @@ async def test_a_client_that_leaves_a_stream_interrupts_and_its_partial_text_is_
 @pytest.mark.requirement("embedded:limit:runs")
 async def test_one_turn_too_many_is_refused_on_the_v1_routes_only(tmp_path: Path) -> None:
     model = GatedModel()
-    async with served(tmp_path, model=model, max_concurrent_runs=1) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model, max_concurrent_runs=1) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         turn = asyncio.create_task(hermes.chat("s"))
         await model.asked.wait()
@@ -253,7 +253,7 @@ async def test_one_turn_too_many_is_refused_on_the_v1_routes_only(tmp_path: Path
 @pytest.mark.requirement("embedded:limit:runs")
 async def test_no_burst_gets_past_the_cap(tmp_path: Path) -> None:
     model = GatedModel()
-    async with served(tmp_path, model=model, max_concurrent_runs=3) as hermes, asyncio.timeout(10):
+    async with served(tmp_path, model=model, max_concurrent_runs=3) as hermes, asyncio.timeout(30):
         calls = [asyncio.create_task(complete(hermes, user(f"x{n}"))) for n in range(20)]
         for answered in islice(asyncio.as_completed(calls), 17):
             assert (await answered).status_code == 429

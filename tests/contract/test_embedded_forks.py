@@ -90,7 +90,7 @@ async def test_a_refused_fork_changes_nothing(tmp_path: Path, body: dict[str, st
 
 @pytest.mark.requirement("embedded:fork:atomic")
 async def test_of_five_forks_to_one_id_one_wins_with_the_rows_once(tmp_path: Path) -> None:
-    async with endpoint(tmp_path) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path) as hermes, asyncio.timeout(30):
         await prepared(hermes)
         forks = await asyncio.gather(
             *(hermes.client.post("/api/sessions/src/fork", json={"id": "fk"}) for _ in range(5))

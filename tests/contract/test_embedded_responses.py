@@ -247,7 +247,7 @@ async def test_without_a_stream_the_output_has_calls_results_and_the_last_text(t
 @pytest.mark.requirement("embedded:responses:leaves")
 async def test_a_response_whose_reader_left_is_completed_and_can_be_read(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         body = {"input": "x", "stream": True, "conversation": "talk"}
         async with opened(hermes.client, "POST", PATH, json=body) as stream:
             response_id = (await stream.next()).data["response"]["id"]
@@ -265,7 +265,7 @@ async def test_a_response_whose_reader_left_is_completed_and_can_be_read(tmp_pat
 @pytest.mark.requirement("embedded:responses:conversation")
 async def test_a_response_holds_its_session_against_a_delete(tmp_path: Path) -> None:
     model = GatedModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         turn = asyncio.create_task(respond(hermes, "x"))
         await model.asked.wait()
         (row,) = await hermes.db.list_sessions_rich()

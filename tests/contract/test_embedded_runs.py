@@ -68,7 +68,7 @@ async def choose(hermes: Running, run_id: str, choice: str) -> tuple[int, Any]:
 
 @pytest.mark.requirement("embedded:runs:life", "embedded:runs:events")
 async def test_a_run_is_started_told_and_remembered(tmp_path: Path) -> None:
-    async with served(tmp_path, model=RecordingModel()) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=RecordingModel()) as hermes, asyncio.timeout(30):
         run_id = await start(hermes, "hello", model="any-name")
         told = await events(hermes, run_id)
         shown = await status(hermes, run_id)
@@ -93,7 +93,7 @@ async def test_a_run_is_started_told_and_remembered(tmp_path: Path) -> None:
 @pytest.mark.requirement("embedded:runs:session")
 async def test_a_run_on_a_session_reads_only_what_was_sent_and_stores_there(tmp_path: Path) -> None:
     model = RecordingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         await hermes.chat("s", "before")
         history = [{"role": "user", "content": "sent"}, {"role": "assistant", "content": "too"}]
@@ -128,7 +128,7 @@ async def test_a_run_that_names_what_can_not_be_is_refused(
 
 @pytest.mark.requirement("embedded:runs:failed")
 async def test_a_failed_model_fails_the_run(tmp_path: Path) -> None:
-    async with served(tmp_path, model=FailingModel()) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=FailingModel()) as hermes, asyncio.timeout(30):
         run_id = await start(hermes)
         (told,) = await events(hermes, run_id)
         shown = await status(hermes, run_id)
@@ -144,7 +144,7 @@ async def test_a_failed_model_fails_the_run(tmp_path: Path) -> None:
 )
 @pytest.mark.requirement("embedded:runs:approval")
 async def test_a_run_asks_and_goes_on_with_the_answer(tmp_path: Path, word: str, choice: str, failed: bool) -> None:
-    async with served(tmp_path) as hermes, asyncio.timeout(5):
+    async with served(tmp_path) as hermes, asyncio.timeout(30):
         run_id = await start(hermes, CALL)
         async with opened(hermes.client, "GET", f"/v1/runs/{run_id}/events") as reader:
             started, request = (await reader.next()).data, (await reader.next()).data
@@ -170,7 +170,7 @@ async def test_a_run_asks_and_goes_on_with_the_answer(tmp_path: Path, word: str,
 @pytest.mark.requirement("embedded:runs:approval-times-out")
 async def test_a_question_that_nobody_answers_in_a_minute_is_denied(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with served(tmp_path, clock=clock) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, clock=clock) as hermes, asyncio.timeout(30):
         run_id = await start(hermes, CALL)
         async with opened(hermes.client, "GET", f"/v1/runs/{run_id}/events") as reader:
             await reader.until("approval.request")
@@ -196,13 +196,13 @@ async def test_session_covers_the_session_and_always_everybody_also_after_a_rest
                     assert (await choose(hermes, run_id, choice))[0] == 200
         return questions
 
-    async with served(tmp_path) as hermes, asyncio.timeout(10):
+    async with served(tmp_path) as hermes, asyncio.timeout(30):
         assert await asked(hermes, "a", "once") == 2
         assert await asked(hermes, "a", "session") == 1
         assert await asked(hermes, "a", "deny") == 0
         assert await asked(hermes, "b", "always") == 1
         assert await asked(hermes, "c", "deny") == 0
-    async with served(tmp_path) as hermes, asyncio.timeout(10):
+    async with served(tmp_path) as hermes, asyncio.timeout(30):
         assert await asked(hermes, "d", "deny") == 0
         await hermes.create("chat")
         await hermes.chat("chat", CALL)
@@ -212,7 +212,7 @@ async def test_session_covers_the_session_and_always_everybody_also_after_a_rest
 @pytest.mark.requirement("embedded:runs:approval-refused")
 async def test_decisions_that_nobody_waits_for_are_refused(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         run_id = await start(hermes)
         await model.asked.wait()
         path = f"/v1/runs/{run_id}/approval"
@@ -230,7 +230,7 @@ async def test_decisions_that_nobody_waits_for_are_refused(tmp_path: Path) -> No
 @pytest.mark.requirement("embedded:runs:stop")
 async def test_a_stopped_run_is_cancelled_and_keeps_its_partial_text(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         run_id = await start(hermes)
         await model.asked.wait()
         stopping = await hermes.client.post(f"/v1/runs/{run_id}/stop")
@@ -248,7 +248,7 @@ async def test_a_stopped_run_is_cancelled_and_keeps_its_partial_text(tmp_path: P
 
 @pytest.mark.requirement("embedded:runs:stop")
 async def test_a_run_is_stopped_out_of_a_question_and_out_of_a_queue(tmp_path: Path) -> None:
-    async with served(tmp_path) as hermes, asyncio.timeout(5):
+    async with served(tmp_path) as hermes, asyncio.timeout(30):
         first = await start(hermes, CALL, session_id="s")
         async with opened(hermes.client, "GET", f"/v1/runs/{first}/events") as reader:
             await reader.until("approval.request")
@@ -271,7 +271,7 @@ async def test_a_run_is_stopped_out_of_a_question_and_out_of_a_queue(tmp_path: P
 @pytest.mark.requirement("embedded:runs:stop")
 async def test_a_run_that_is_stopped_as_it_begins_keeps_what_it_was_asked(tmp_path: Path) -> None:
     store = GatedStore(tmp_path / "hermes.db")
-    async with endpoint(tmp_path, db=store) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path, db=store) as hermes, asyncio.timeout(30):
         run_id = await start(hermes)
         await store.asked.wait()
         assert (await hermes.client.post(f"/v1/runs/{run_id}/stop")).status_code == 200
@@ -283,7 +283,7 @@ async def test_a_run_that_is_stopped_as_it_begins_keeps_what_it_was_asked(tmp_pa
 @pytest.mark.requirement("embedded:runs:one-reader")
 async def test_events_are_handed_out_once_and_a_reader_that_leaves_stops_nothing(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         run_id = await start(hermes)
         path = f"/v1/runs/{run_id}/events"
         async with opened(hermes.client, "GET", path) as reader:
@@ -300,7 +300,7 @@ async def test_events_are_handed_out_once_and_a_reader_that_leaves_stops_nothing
 @pytest.mark.requirement("embedded:runs:forgotten")
 async def test_unread_events_are_kept_for_five_minutes_and_a_run_for_an_hour(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with served(tmp_path, clock=clock) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, clock=clock) as hermes, asyncio.timeout(30):
         late, run_id = await start(hermes), await start(hermes)
         assert (await events(hermes, run_id))[-1]["event"] == "run.completed"
         clock.advance(301_000)

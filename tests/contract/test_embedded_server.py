@@ -39,7 +39,7 @@ async def test_health_answers_while_a_large_transcript_is_read(tmp_path: Path) -
         batch = [{"role": "user", "content": "x" * 100}] * ROWS
         await hermes.db.append_messages_batch("big", batch)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             reading = asyncio.create_task(hermes.client.get("/api/sessions/big/messages"))
             waits = []
             while not reading.done():
@@ -57,7 +57,7 @@ async def test_health_answers_while_a_large_transcript_is_read(tmp_path: Path) -
 @pytest.mark.requirement("embedded:turn:shutdown")
 async def test_a_server_that_ends_stops_its_turns_and_keeps_their_user_rows(tmp_path: Path) -> None:
     model = GatedModel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async with served(tmp_path, model=model) as hermes:
             await hermes.create("s")
             turn = asyncio.create_task(hermes.chat("s", "kept"))
@@ -80,7 +80,7 @@ async def test_the_user_row_survives_a_kill_during_the_model_call(tmp_path: Path
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while (line := await process.stdout.readline()) != b"asked\n":
                 assert line, "the process ended early"
     finally:

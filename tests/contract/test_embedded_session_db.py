@@ -186,7 +186,7 @@ async def test_counters_are_exact_under_sixteen_writers(tmp_path: Path) -> None:
                 await db.append_message("s", "assistant", f"{writer}.{turn}", tool_calls=[{"id": "x"}])
             await db.append_messages_batch("s", [{"role": "user", "content": f"{writer}.{n}"} for n in range(3)])
 
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             for writer in range(16):
                 group.create_task(write(writer))
         row = await db.get_session("s")

@@ -235,7 +235,7 @@ async def test_a_prompt_that_is_no_text_is_refused(tmp_path: Path, body: dict[st
 
 @pytest.mark.requirement("embedded:create:atomic")
 async def test_of_twenty_creates_of_one_id_one_wins_and_of_one_title_too(tmp_path: Path) -> None:
-    async with endpoint(tmp_path) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path) as hermes, asyncio.timeout(30):
         same_id = await asyncio.gather(*(hermes.client.post("/api/sessions", json={"id": "dup"}) for _ in range(20)))
         same_title = await asyncio.gather(
             *(hermes.client.post("/api/sessions", json={"id": f"t{n}", "title": "T"}) for n in range(20))
@@ -393,7 +393,7 @@ async def test_a_delete_is_final_and_keeps_the_fork(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("embedded:delete:answer")
 async def test_two_deletes_at_once_are_one_delete_and_one_404(tmp_path: Path) -> None:
-    async with endpoint(tmp_path) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path) as hermes, asyncio.timeout(30):
         await hermes.create("a")
         answers = await asyncio.gather(*(hermes.client.delete("/api/sessions/a") for _ in range(2)))
 

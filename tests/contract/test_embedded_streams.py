@@ -144,7 +144,7 @@ async def test_a_failure_is_an_error_event_and_no_completion(tmp_path: Path) -> 
 @pytest.mark.requirement("embedded:stream:leaves", "embedded:turn:order")
 async def test_a_turn_whose_reader_left_runs_to_its_end_before_the_next(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         async with opened(hermes.client, "POST", PATH, json={"message": "left"}) as reader:
             await reader.until("assistant.delta")
@@ -164,7 +164,7 @@ async def test_a_turn_whose_reader_left_runs_to_its_end_before_the_next(tmp_path
 @pytest.mark.requirement("embedded:stream:keepalive")
 async def test_silence_is_filled_with_a_comment_every_half_minute(tmp_path: Path) -> None:
     model, clock = GatedModel(), ManualClock()
-    async with served(tmp_path, model=model, clock=clock) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model, clock=clock) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         async with opened(hermes.client, "POST", PATH, json={"message": "x"}) as reader:
             await reader.until("message.started")
@@ -196,7 +196,7 @@ async def test_the_last_events_name_the_row_that_holds_the_turn(tmp_path: Path) 
 @pytest.mark.requirement("embedded:stream:shutdown")
 async def test_a_stopped_turn_keeps_its_partial_text(tmp_path: Path) -> None:
     model = HaltingModel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async with served(tmp_path, model=model) as hermes:
             await hermes.create("s")
             async with opened(hermes.client, "POST", PATH, json={"message": "x"}) as reader:

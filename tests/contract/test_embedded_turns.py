@@ -80,7 +80,7 @@ async def test_the_model_reads_history_message_and_system_message_but_no_stored_
 @pytest.mark.requirement("embedded:turn:order")
 async def test_parallel_turns_of_one_session_follow_each_other(tmp_path: Path) -> None:
     model = GatedModel()
-    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         await hermes.create("t")
         turns = [asyncio.create_task(hermes.chat("s", f"m{n}")) for n in range(3)]
@@ -123,7 +123,7 @@ async def test_a_turn_on_a_compressed_id_runs_on_its_tip(tmp_path: Path) -> None
 @pytest.mark.requirement("embedded:turn:tip", "embedded:turn:order")
 async def test_turns_on_root_and_tip_share_one_order(tmp_path: Path) -> None:
     model = RecordingModel()
-    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("c1")
         await hermes.db.create_session("c2", "api_server", parent_session_id="c1")
         await hermes.db.end_session("c1", "compression")
@@ -190,7 +190,7 @@ async def test_a_reply_that_could_not_be_stored_is_500_with_the_user_row(tmp_pat
 @pytest.mark.requirement("embedded:delete:during-turn")
 async def test_a_delete_during_a_turn_is_refused_and_nothing_comes_back_afterwards(tmp_path: Path) -> None:
     model = GatedModel()
-    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("d1")
         running = asyncio.create_task(hermes.chat("d1", "one"))
         await model.asked.wait()
@@ -209,7 +209,7 @@ async def test_a_delete_during_a_turn_is_refused_and_nothing_comes_back_afterwar
 @pytest.mark.requirement("embedded:delete:during-turn")
 async def test_a_row_deleted_from_elsewhere_during_a_turn_stays_gone(tmp_path: Path) -> None:
     model = GatedModel()
-    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with endpoint(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("d1")
         running = asyncio.create_task(hermes.chat("d1"))
         await model.asked.wait()
@@ -223,7 +223,7 @@ async def test_a_row_deleted_from_elsewhere_during_a_turn_stays_gone(tmp_path: P
 @pytest.mark.requirement("embedded:turn:caller-leaves")
 async def test_a_turn_whose_caller_leaves_is_stored(tmp_path: Path) -> None:
     model = GatedModel()
-    async with served(tmp_path, model=model) as hermes, asyncio.timeout(5):
+    async with served(tmp_path, model=model) as hermes, asyncio.timeout(30):
         await hermes.create("s")
         leaving = asyncio.create_task(hermes.chat("s", "one"))
         await model.asked.wait()

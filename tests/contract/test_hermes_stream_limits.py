@@ -37,7 +37,7 @@ async def test_a_chunk_that_cannot_be_stored_leaves_the_stream(row: Operation) -
     async with StreamStub([row_of("s1")]) as stub:
         reply = reply_stream(session_stream("s1", "a").split(b"event: assistant.completed")[0], behaviour="stall")
         stub.on(row.method, row.path.rsplit("}", 1)[-1], reply)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             failure = failed(await turn(stub, kept=kept, row=row), "stream_publication")
             await stub.left.wait()
     assert failure.uncertain is not row.read_only
@@ -161,7 +161,7 @@ async def test_a_stream_over_its_limit_is_left() -> None:
 @pytest.mark.requirement("hermes:streams:leaving")
 async def test_giving_up_closes_the_connection_and_sends_nothing_more() -> None:
     kept = Kept()
-    async with StreamStub([row_of("s1")]) as stub, asyncio.timeout(5):
+    async with StreamStub([row_of("s1")]) as stub, asyncio.timeout(30):
         stub.on("POST", "/chat/stream", reply_stream(session_stream("s1", "a")[:200], behaviour="stall"))
         going = asyncio.create_task(turn(stub, kept=kept))
         await kept.first.wait()

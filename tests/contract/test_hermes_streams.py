@@ -120,7 +120,7 @@ async def test_the_connection_is_left_at_the_ending_event() -> None:
     stream = session_stream("s1", "a").split(b"event: done")[0]
     async with StreamStub([row_of("s1")]) as stub:
         stub.on("POST", "/chat/stream", reply_stream(stream, behaviour="stall"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             outcome = await turn(stub)
             await stub.left.wait()
     assert isinstance(outcome, Answer)
@@ -143,7 +143,7 @@ async def test_the_connection_is_left_at_the_ending_event() -> None:
 )
 async def test_what_is_no_stream_is_said_without_reading_it(reply: Reply) -> None:
     kept = Kept()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         outcome, stub = await answered(reply, kept=kept)
     failure = failed(outcome, "not_a_stream")
     assert failure.uncertain
@@ -164,7 +164,7 @@ async def test_a_refusal_keeps_its_own_code() -> None:
 async def test_a_chunk_is_stored_while_the_stream_is_still_open() -> None:
     frames = [frame + b"\n\n" for frame in session_stream("s1", "a").split(b"\n\n")[:-1]]
     kept = Kept()
-    async with asyncio.timeout(5):  # the endpoint goes on only when the first chunk has been stored
+    async with asyncio.timeout(30):  # the endpoint goes on only when the first chunk has been stored
         outcome, _ = await answered(reply_stream(frames[0], kept.first, *frames[1:]), kept=kept)
     assert isinstance(outcome, Answer)
 

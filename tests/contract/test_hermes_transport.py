@@ -223,7 +223,7 @@ async def test_a_cancelled_send_closes_its_connection_and_stays_a_cancellation()
         async with connector_of(endpoint_of(stub.base_url)) as connector:
             handler, call = handler_of(connector, "session_create"), call_of("session_create")
             sending = asyncio.create_task(handler.send(call, await handler.prepare(call, None)))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await stub.stalled.wait()
             sending.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -237,7 +237,7 @@ async def test_a_target_or_policy_that_is_not_the_approved_one_is_not_executed(s
         with pytest.raises(Crash):
             await runtime.decide(decision(request), reviewer())
     await site.edit(edit)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         while (await runtime.status(given.id, requester())).state == "running":
             await asyncio.wait((asyncio.create_task(asyncio.to_thread(int)),))
         result = await runtime.result(given.id, requester())
@@ -319,7 +319,7 @@ async def test_an_approved_action_that_meets_a_busy_session_asks_anew_when_sent_
         await release.wait()
         return Answer(output={"ok": True})
 
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         given, request = await ask(site, runtime)
         site.connector.send = slow
         turn = asyncio.create_task(site.submit(runtime, action("session_chat")))

@@ -54,7 +54,7 @@ def cancelling(site: Site, runtime: Runtime, given: wire.Action) -> list[asyncio
 @pytest.mark.parametrize("operation", ["session_chat", "session_create"])
 async def test_a_cancel_between_the_claim_and_the_first_step_stops_it(tmp_path: Path, operation: str) -> None:
     site = Site(tmp_path, faults=HookAt("claimed"))
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action(operation, idempotency_key="k1")
         cancels = cancelling(site, runtime, given)
         result = await site.submit(runtime, given)
@@ -75,7 +75,7 @@ async def test_a_cancel_between_the_claim_and_the_queue_takes_it_out_of_the_queu
 
     connector = ScriptedConnector(queueing=frozenset({"session_chat"}), send=slow)
     site = Site(tmp_path, connector=connector, faults=HookAt())
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         site.faults.point = "claimed"
         given = action("session_chat", mode="async")
         cancels = cancelling(site, runtime, given)
@@ -88,7 +88,7 @@ async def test_a_cancel_between_the_claim_and_the_queue_takes_it_out_of_the_queu
 @pytest.mark.requirement("runtime:cancel:last-moment")
 async def test_who_was_asked_in_time_never_begins_to_send(tmp_path: Path) -> None:
     site = Site(tmp_path, faults=HookAt("intent"))
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat")
 
         async def ask() -> None:

@@ -72,7 +72,7 @@ async def test_a_crash_leaves_a_definite_state_and_at_most_one_send(
     given = action(operation, idempotency_key="K")
     await crash(site, given, point)
     assert len(site.connector.sends) == sends
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         assert await known(runtime, given.id) == expected
         assert len(site.connector.sends) == sends  # the start sent nothing
         again = await site.submit(runtime, action(operation, idempotency_key="K"))
@@ -152,7 +152,7 @@ async def test_an_approved_action_runs_exactly_once_across_a_crash(
         site.faults.point = point
         with pytest.raises(Crash):
             await runtime.decide(decision(request), reviewer())
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         # The identical decision waits for what the restart resumes, and starts nothing.
         stream = await runtime.decide(decision(request), reviewer())
         assert [event.kind for event in stream.events] == ["aip.approval.granted", "aip.action.resumed_result"]
@@ -170,7 +170,7 @@ async def test_a_resumed_action_whose_endpoint_is_down_fails_definitely_and_the_
         with pytest.raises(Crash):
             await runtime.decide(decision(request), reviewer())
     site.connector.failures["prepare"] = ScriptedTemporary("connection refused")
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         await runtime.decide(decision(request), reviewer())
         view = await runtime.approval(request.id, reviewer(), include_action_status=True)
     assert view.status == "approved"

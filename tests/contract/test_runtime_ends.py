@@ -63,7 +63,7 @@ async def test_an_answer_that_cannot_be_kept_ends_its_action_all_the_same(
 
     site.connector.send = send
     given = action(operation, idempotency_key="K")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         result = await site.submit(runtime, given)
         status = await runtime.status(given.id, requester())
         stored = await runtime.result(given.id, requester())
@@ -133,7 +133,7 @@ async def test_a_target_that_cannot_be_frozen_asks_no_approval(site: Site, value
 @pytest.mark.requirement("runtime:fence:every-exit-settles")
 async def test_an_approval_that_could_not_be_recorded_is_a_certain_failure(site: Site) -> None:
     given = action("session_delete", idempotency_key="K")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         await runtime.status(given.id, requester())
         trigger = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT json('disk is full'); END"
         with sqlite3.connect(site.path) as raw:
@@ -180,7 +180,7 @@ async def test_a_clock_that_is_set_back_gives_nobody_more_time(site: Site) -> No
 
     site.faults.reach = back  # type: ignore[method-assign]
     site.connector.send = never
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = asyncio.create_task(site.submit(runtime, action("session_chat", timeout_ms=5_000)))
         await entered.wait()
         site.clock.advance(3_600_000 + 6_000)

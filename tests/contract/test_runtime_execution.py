@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 class Provider:
     """Answers each call when told to. entered: calls so far, in order.
 
-    Whom nobody answers fails after five seconds, so that a test that fails also ends.
+    Whom nobody answers fails after half a minute, so that a test that fails also ends.
     """
 
     def __init__(self, site: Site) -> None:
@@ -40,11 +40,11 @@ class Provider:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.release[call.action_id] = future
         self.entered.put_nowait(call)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await future
 
     async def next(self) -> Call:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await self.entered.get()
 
     def answer(self, call: Call, failure: ActionFailed | None = None) -> None:
@@ -77,7 +77,7 @@ async def test_the_timeout_is_the_smaller_one_and_starts_when_nothing_is_waited_
 @pytest.mark.requirement("runtime:result:deadline")
 async def test_time_spent_in_line_for_the_session_counts_for_nothing(site: Site) -> None:
     provider = Provider(site)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         holder = asyncio.create_task(site.submit(runtime, action("session_chat")))
         held = await provider.next()
         waiting = asyncio.create_task(site.submit(runtime, action("session_chat", timeout_ms=3_000)))
@@ -97,7 +97,7 @@ async def test_time_spent_in_line_for_the_session_counts_for_nothing(site: Site)
 async def test_a_handler_that_overruns_its_deadline_is_ended(site: Site, operation: str, uncertain: bool) -> None:
     provider = Provider(site)
     given = action(operation, timeout_ms=5_000, idempotency_key="K")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = asyncio.create_task(site.submit(runtime, given))
         await provider.next()
         await site.clock.until_asleep(6)
@@ -172,7 +172,7 @@ async def test_calls_of_one_session_run_one_at_a_time_in_order(site: Site) -> No
     turns = [action("session_chat") for _ in range(3)]
     fork = action("session_fork", idempotency_key="F")
     other = action("session_chat", input={"session_id": "s2", "message": "hi"})
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = []
         for number, given in enumerate([*turns, fork]):
             running.append(asyncio.create_task(site.submit(runtime, given)))
@@ -201,7 +201,7 @@ async def test_calls_of_one_session_run_one_at_a_time_in_order(site: Site) -> No
 async def test_who_waits_too_long_for_a_session_fails_certain_and_may_try_again(site: Site) -> None:
     provider = Provider(site)
     late = action("session_fork", idempotency_key="F")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         holder = asyncio.create_task(site.submit(runtime, action("session_chat")))
         held = await provider.next()
         waiting = asyncio.create_task(site.submit(runtime, late))
@@ -243,12 +243,12 @@ async def test_a_call_made_for_the_holder_fails_at_once(
     site: Site, holding: dict[str, Any], nested: dict[str, Any], at_once: bool
 ) -> None:
     provider = Provider(site)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         holder = asyncio.create_task(site.submit(runtime, action("session_chat", **holding)))
         held = await provider.next()
         inner = asyncio.create_task(site.submit(runtime, action("session_chat", **nested)))
         if at_once:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(30):
                 result = await inner
             assert error(result) == ("connector.scripted.session_busy", False, True)
         else:
@@ -296,7 +296,7 @@ async def test_an_uncertain_turn_keeps_its_session_closed_for_its_time(site: Sit
 async def test_an_exclusive_call_waits_for_a_session_that_opens_soon(site: Site) -> None:
     site.connector.hold_s = 5
     site.connector.failures["send"] = ScriptedOutcomeUnknown("lost", uncertain=True)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         await site.submit(runtime, action("session_chat"))
         site.connector.failures.clear()
         waiting = asyncio.create_task(site.submit(runtime, action("session_fork", idempotency_key="F")))
@@ -320,7 +320,7 @@ async def test_a_lock_is_given_back_whatever_way_an_action_ends(site: Site) -> N
 async def test_a_client_that_hangs_up_stops_nothing(site: Site) -> None:
     provider = Provider(site)
     given = action("session_chat")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         client = asyncio.create_task(site.submit(runtime, given))
         call = await provider.next()
         client.cancel()
@@ -334,7 +334,7 @@ async def test_a_client_that_hangs_up_stops_nothing(site: Site) -> None:
 async def test_closing_waits_a_little_and_leaves_the_rest_to_the_next_start(site: Site) -> None:
     provider = Provider(site)
     quick, slow = action("session_chat"), action("session_chat", input={"session_id": "s2", "message": "hi"})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async with site.open() as runtime:
             running = [asyncio.create_task(site.submit(runtime, given)) for given in (quick, slow)]
             calls = {str(call.action_id): call for call in (await provider.next(), await provider.next())}

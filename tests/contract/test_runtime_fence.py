@@ -207,7 +207,7 @@ async def test_twenty_submissions_of_one_key_make_one_send_and_twenty_equal_answ
         raise ScriptedTemporary("connection refused")
 
     entered, release = gate(site, refuse if fails else None)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = [action(idempotency_key="K10") for _ in range(20)]
         running = [asyncio.create_task(site.submit(runtime, one)) for one in given]
         await entered.wait()
@@ -226,7 +226,7 @@ async def test_twenty_submissions_of_one_key_make_one_send_and_twenty_equal_answ
 async def test_who_waits_too_long_for_a_key_is_told_who_has_it(site: Site, same_action: bool) -> None:
     entered, release = gate(site)
     first = action(idempotency_key="K")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = asyncio.create_task(site.submit(runtime, first))
         await entered.wait()
         second = first if same_action else action(idempotency_key="K")
@@ -263,7 +263,7 @@ async def test_the_same_submission_gets_its_stored_result_as_it_is(site: Site, o
 async def test_the_same_submission_while_it_runs_gets_the_same_answer(site: Site) -> None:
     entered, release = gate(site)
     given = action("session_chat")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = asyncio.create_task(site.submit(runtime, given))
         await entered.wait()
         assert (await runtime.status(given.id, requester())).state == "running"
@@ -348,7 +348,7 @@ async def test_of_two_equal_reads_the_first_to_settle_answers_both(site: Site) -
 
     site.connector.send = number
     given = action("session_get")
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = [asyncio.create_task(site.submit(runtime, given)) for _ in range(2)]
         await both.wait()
         assert (await runtime.status(given.id, requester())).state == "unknown"

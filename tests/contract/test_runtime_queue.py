@@ -42,7 +42,7 @@ async def queued(runtime: Runtime, **members: Any) -> wire.Action:
 
 async def ended(runtime: Runtime, action_id: str) -> wire.ActionStatus:
     """Wait for the end."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             status = await runtime.status(action_id, owner(), include_result=True)
             if status.state not in ("queued", "running"):
@@ -112,7 +112,7 @@ async def test_a_crash_of_the_worker_leaves_a_definite_state(
     site.faults = CrashAt(point)
     async with site.open() as runtime:
         given = await queued(runtime)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while point not in site.faults.reached:
                 await runtime.status(given.id, owner())
     async with site.open() as runtime:
@@ -132,7 +132,7 @@ async def test_an_input_that_can_no_longer_be_read_ends_certain(tmp_path: Path) 
     site.faults = CrashAt("locked")
     async with site.open() as runtime:
         given = await queued(runtime)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while "locked" not in site.faults.reached:
                 await runtime.status(given.id, owner())
     await site.edit("UPDATE actions SET parked = '{}'")
@@ -152,7 +152,7 @@ async def test_who_waited_too_long_fails_and_sends_nothing(tmp_path: Path) -> No
     site.faults = CrashAt("locked")
     async with site.open() as runtime:
         given = await queued(runtime)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while "locked" not in site.faults.reached:
                 await runtime.status(given.id, owner())
     clock.advance(10_001)

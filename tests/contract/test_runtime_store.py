@@ -45,7 +45,7 @@ async def test_a_result_that_could_not_be_stored_is_settled_as_soon_as_it_can(si
 
     site.connector.send = send
     given = action("session_chat", idempotency_key="K")
-    async with site.open() as runtime, asyncio.timeout(20):
+    async with site.open() as runtime, asyncio.timeout(30):
         running = asyncio.create_task(site.submit(runtime, given))
         await entered.wait()
         forbid(site, "events", "INSERT")
@@ -63,7 +63,7 @@ async def test_a_result_that_could_not_be_stored_is_settled_as_soon_as_it_can(si
 
 
 async def test_an_intent_that_could_not_be_recorded_is_a_certain_failure(site: Site) -> None:
-    async with site.open() as runtime, asyncio.timeout(20):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat", idempotency_key="K")
         warm = await site.submit(runtime, action("session_chat"))
         assert warm.status == "completed"

@@ -83,7 +83,7 @@ class Gate:
 async def test_a_chunk_is_readable_while_the_action_runs(tmp_path: Path, mode: str) -> None:
     gate = Gate(2)
     site = streaming_site(tmp_path, gate)
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat", mode=mode)
         running = asyncio.create_task(site.submit(runtime, given))
         await gate.published.acquire()
@@ -129,7 +129,7 @@ async def test_pages_repeat_nothing_and_skip_nothing(tmp_path: Path, limit: int,
     site = streaming_site(tmp_path, gate)
     for _ in range(4):
         gate.go_on.release()
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat")
         await site.submit(runtime, given)
         whole = await runtime.events(given.id, owner(), include_chunks=True, kinds=kinds)
@@ -169,7 +169,7 @@ async def test_a_cursor_that_is_none_is_refused(tmp_path: Path, cursor: str, cod
 async def test_a_cancel_before_dispatch_sends_nothing(tmp_path: Path) -> None:
     gate = Gate(1)
     site = streaming_site(tmp_path, gate)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         first = asyncio.create_task(site.submit(runtime, action("session_chat")))
         await gate.published.acquire()
         waiting = action("session_chat", idempotency_key="k1")
@@ -196,7 +196,7 @@ async def test_a_cancel_before_dispatch_sends_nothing(tmp_path: Path) -> None:
 async def test_a_running_stream_is_stopped_once_and_is_uncertain(tmp_path: Path) -> None:
     gate = Gate(1)
     site = streaming_site(tmp_path, gate)
-    async with site.open() as runtime, asyncio.timeout(10):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat", mode="streaming")
         running = asyncio.create_task(site.submit(runtime, given))
         await gate.published.acquire()
@@ -234,7 +234,7 @@ async def test_what_was_sent_and_cannot_be_stopped_goes_on(tmp_path: Path) -> No
         return Answer(output=STREAMED)
 
     site = Site(tmp_path, connector=ScriptedConnector(send=slow))
-    async with site.open() as runtime, asyncio.timeout(5):
+    async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat")
         running = asyncio.create_task(site.submit(runtime, given))
         await sent.wait()

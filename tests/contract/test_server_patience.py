@@ -58,7 +58,7 @@ async def served(application: Application) -> AsyncIterator[tuple[asyncio.Stream
     stop, ready = asyncio.Event(), asyncio.Event()
     with closing(listen("127.0.0.1", 0, advice="")) as listener:
         task = asyncio.create_task(serve_asgi(application, listener, stop=stop, on_ready=lambda _url: ready.set()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await ready.wait()
             reader, writer = await asyncio.open_connection(*listener.getsockname())
             try:

@@ -51,7 +51,7 @@ async def running(client: httpx.AsyncClient, action_id: str) -> None:
 @pytest.mark.requirement("server:follow:as-it-happens")
 async def test_a_follower_sees_each_chunk_before_the_next_is_made(tmp_path: Path) -> None:
     turn = Turn()
-    async with asyncio.timeout(10), streaming_server(tmp_path, scripted(turn)) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, scripted(turn)) as client:
         submitted = submit(client, "act_1")
         await running(client, "act_1")
         seen: list[Any] = []
@@ -77,7 +77,7 @@ async def test_a_follower_sees_each_chunk_before_the_next_is_made(tmp_path: Path
 async def test_a_follower_goes_on_behind_its_last_cursor(tmp_path: Path) -> None:
     turn = Turn()
     connector = scripted(turn)
-    async with asyncio.timeout(20), streaming_server(tmp_path, connector) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, connector) as client:
         submitted = submit(client, "act_1")
         await running(client, "act_1")
         turn.let.release()
@@ -90,7 +90,7 @@ async def test_a_follower_goes_on_behind_its_last_cursor(tmp_path: Path) -> None
         turn.let.release()
         turn.let.release()
         await submitted
-    async with asyncio.timeout(20), streaming_server(tmp_path, connector) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, connector) as client:
         assert cursor is not None
         headers = {"last-event-id": cursor}
         url = "/aip/v1/actions/act_1/events?follow=true&include_chunks=true"
@@ -115,7 +115,7 @@ async def test_a_follower_goes_on_behind_its_last_cursor(tmp_path: Path) -> None
 @pytest.mark.requirement("server:follow:reader-leaves")
 async def test_who_leaves_stops_nobody(tmp_path: Path) -> None:
     turn = Turn()
-    async with asyncio.timeout(10), streaming_server(tmp_path, scripted(turn)) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, scripted(turn)) as client:
         submitted = submit(client, "act_1")
         await running(client, "act_1")
         async with client.stream("GET", "/aip/v1/actions/act_1/chunks?follow=true") as response:
@@ -142,7 +142,7 @@ class Hurried(SystemClock):
 async def test_an_idle_stream_says_that_it_lives(tmp_path: Path) -> None:
     assert streams.HEARTBEAT_S == 15
     turn = Turn()
-    async with asyncio.timeout(10), streaming_server(tmp_path, scripted(turn), clock=Hurried()) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, scripted(turn), clock=Hurried()) as client:
         submitted = submit(client, "act_1")
         await running(client, "act_1")
         async with client.stream("GET", "/aip/v1/actions/act_1/events?follow=true") as response:
@@ -171,7 +171,7 @@ async def test_a_follower_of_rare_kinds_does_not_rest_between_pages(
     turn, clock = Turn(), Restless()
     for _ in range(3):
         turn.let.release()
-    async with asyncio.timeout(10), streaming_server(tmp_path, scripted(turn), clock=clock) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, scripted(turn), clock=clock) as client:
         await submit(client, "act_1")
         clock.rests = 0
         async with client.stream("GET", "/aip/v1/actions/act_1/events?follow=true&kinds=aip.action.result") as response:
@@ -189,7 +189,7 @@ async def test_a_follower_is_handed_little_at_a_time(tmp_path: Path) -> None:
         return Answer(output={"text": ""})
 
     connector = ScriptedConnector(tenant="local", streaming=frozenset({"session_chat"}), stream=large)
-    async with asyncio.timeout(10), streaming_server(tmp_path, connector) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, connector) as client:
         await submit(client, "act_1")
         portions: list[int] = []
         portion = 0
@@ -227,7 +227,7 @@ async def test_a_refusal_is_an_error_envelope(tmp_path: Path, path: str, follow:
 
 @pytest.mark.requirement("server:cancel:route")
 async def test_cancelling_by_route_and_by_message(tmp_path: Path) -> None:
-    async with asyncio.timeout(10), streaming_server(tmp_path, scripted()) as client:
+    async with asyncio.timeout(30), streaming_server(tmp_path, scripted()) as client:
         for bad in ({"reason": 5}, {"why": "x"}, ["reason"], {"reason": "  "}, {"reason": "x" * 1025}):
             refused = await client.post("/aip/v1/actions/act_1/cancel", json=bad)
             assert (refused.status_code, refused.json()["body"]["error"]["error"]["code"]) == (

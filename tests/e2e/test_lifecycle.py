@@ -218,7 +218,7 @@ async def test_a_turn_runs_on_its_own_and_its_end_is_kept(tmp_path: Path, operat
             mode="async",
         )
         assert (reply.body_key, reply.outcome) == ("ack", "pending")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while (status := (await requester.status(action_id))["action_status"])["state"] in ("queued", "running"):
                 pass
         assert status["state"] == "completed", await requester.result(action_id)

@@ -118,7 +118,7 @@ class KitSite:
             authorities=Authorities(),
             faults=self.faults,
         )
-        async with runtime, asyncio.timeout(20):
+        async with runtime, asyncio.timeout(30):
             yield runtime
 
     def action(self, operation: str, *, endpoint: str = "primary", **members: Any) -> wire.Action:

@@ -215,7 +215,7 @@ async def served(
                 async with httpx.AsyncClient(
                     base_url=f"http://127.0.0.1:{port}", headers=AUTHORIZED, trust_env=False, timeout=10
                 ) as client:
-                    async with asyncio.timeout(5):
+                    async with asyncio.timeout(30):
                         await server.up.wait()
                     yield Running(client=client, db=store)
             finally:

@@ -45,7 +45,7 @@ class ManualClock:
 
     async def until_asleep(self, seconds: float, *, number: int = 1) -> None:
         """Wait until that many sleep that long."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while self.sleeping(seconds) < number:
                 self._changed.clear()
                 await self._changed.wait()

@@ -53,7 +53,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, 
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(settings, on_ready=ready.set_result, stop=stop))
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
@@ -61,7 +61,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, 
             yield client, stop
     finally:
         stop.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await task
 
 
