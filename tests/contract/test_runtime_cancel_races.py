@@ -93,7 +93,7 @@ async def test_who_was_asked_in_time_never_begins_to_send(tmp_path: Path) -> Non
 
         async def ask() -> None:
             # Without giving the loop a turn: the next step is the one that sends.
-            running = runtime._cancels._running.find(tenant="tenant-a", action_id=given.id)
+            running = runtime._footing.running.find(tenant="tenant-a", action_id=given.id)
             assert running is not None
             assert running.ask("no")
 

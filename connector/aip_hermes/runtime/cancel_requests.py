@@ -8,18 +8,17 @@ from typing import Any, Final
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import Connection, Database, StoreUnavailable
+from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.ids import ActionId
-from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.cancellation import Cancelled, RunningActions
+from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, HandlerBroken, NotAuthorized
-from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
-from aip_hermes.runtime.waiting import Finished, Overrun, within
+from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["CancelRequests"]
 
@@ -30,25 +29,10 @@ LOOK_S: Final = 0.5
 class CancelRequests:
     """Cancels what may be cancelled, in the name of who may."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        connectors: Mapping[str, Connector],
-        running: RunningActions,
-        finished: Finished,
-        clock: Clock,
-        new_id: NewId,
-        limits: RuntimeLimits,
-    ) -> None:
+    def __init__(self, footing: Footing, *, connectors: Mapping[str, Connector]) -> None:
         """connectors: capability id → the connector that offers it."""
-        self._database = database
+        self._footing = footing
         self._connectors = connectors
-        self._running = running
-        self._finished = finished
-        self._clock = clock
-        self._new_id = new_id
-        self._limits = limits
 
     async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None) -> wire.ActionResult:
         """Return the action's result: cancelled, or the terminal one that came first.
@@ -58,9 +42,9 @@ class CancelRequests:
         """
         if not caller.may("action:write"):
             raise NotAuthorized("this needs the scope action:write", details={"object": "action", "operation": "Write"})
-        address, began = {"tenant": caller.tenant_id or "", "action_id": action_id}, self._clock.monotonic()
+        address, began = {"tenant": caller.tenant_id or "", "action_id": action_id}, self._footing.clock.monotonic()
         while True:
-            end = self._finished.register(**address)
+            end = self._footing.finished.register(**address)
             try:
                 row = await self._row(address, caller)
                 if row["settled_at"] is not None:
@@ -69,26 +53,26 @@ class CancelRequests:
                     parked = await self._end_parked(row, caller, reason)
                     if parked is None:
                         continue
-                    self._finished.tell(**address, stored=parked)
+                    self._footing.finished.tell(**address, stored=parked)
                     return answer(action_id, parked)
                 if row["state"] == "queued":
                     waiting = await self._end_queued(row, reason)
                     if waiting is None:
                         continue
-                    self._finished.tell(**address, stored=waiting)
+                    self._footing.finished.tell(**address, stored=waiting)
                     return answer(action_id, waiting)
-                running = self._running.find(**address)
+                running = self._footing.running.find(**address)
                 if running is not None and not running.ask(reason) and running.phase == "sending":
                     raise CancelUnsupported(
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
                     )
-                left_s = self._longest_s - (self._clock.monotonic() - began)
+                left_s = self._longest_s - (self._footing.clock.monotonic() - began)
                 stored = await self._end_of(end, reason, address, left_s=left_s)
                 if stored is not None and stored["status"] != "pending_approval":
                     return answer(action_id, stored)
             finally:
-                self._finished.forget(end, **address)
+                self._footing.finished.forget(end, **address)
 
     async def _end_of(
         self, end: asyncio.Future[Mapping[str, Any]], reason: str | None, address: Mapping[str, str], *, left_s: float
@@ -97,10 +81,10 @@ class CancelRequests:
 
         Raises: StoreUnavailable after `left_s`.
         """
-        known = self._running.find(**address) is not None
-        with self._running.asking_early(reason, **address):
+        known = self._footing.running.find(**address) is not None
+        with self._footing.running.asking_early(reason, **address):
             try:
-                return await within(left_s if known else min(left_s, LOOK_S), end, clock=self._clock)
+                return await within(left_s if known else min(left_s, LOOK_S), end, clock=self._footing.clock)
             except Overrun:
                 if not known and left_s > LOOK_S:
                     return None
@@ -110,11 +94,13 @@ class CancelRequests:
 
     @property
     def _longest_s(self) -> float:
-        limits = self._limits
+        limits = self._footing.limits
         return (limits.cancel_ms + limits.confirm_ms + limits.overrun_ms + limits.settle_wait_ms) / 1000
 
     async def _row(self, address: Mapping[str, str], caller: Caller) -> Mapping[str, Any]:
-        rows = await self._database.read(lambda connection: connection.execute(QUERIES["fetch_action"], address))
+        rows = await self._footing.database.read(
+            lambda connection: connection.execute(QUERIES["fetch_action"], address)
+        )
         if not rows:
             raise CapabilityUnknown(
                 f"there is no action {address['action_id']}", details={"action_id": address["action_id"]}
@@ -141,11 +127,11 @@ class CancelRequests:
                 action_id=now["action_id"],
                 attempt=now["attempt"],
                 ending=Ending(outcome=cancelled),
-                now=self._clock.now_ms(),
-                new_id=self._new_id,
+                now=self._footing.now_ms(),
+                new_id=self._footing.new_id,
             )
 
-        return await self._database.write(once)
+        return await self._footing.database.write(once)
 
     def _unsent(self, row: Mapping[str, Any], reason: str | None) -> Cancelled:
         message = "the action was cancelled before anything was sent"
@@ -168,8 +154,8 @@ class CancelRequests:
                 row,
                 cancelled,
                 by=caller.named,
-                now=self._clock.now_ms(),
-                new_id=self._new_id,
+                now=self._footing.now_ms(),
+                new_id=self._footing.new_id,
             )
 
-        return await self._database.write(once)
+        return await self._footing.database.write(once)

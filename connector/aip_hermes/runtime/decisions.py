@@ -13,20 +13,19 @@ from typing import Any
 import structlog
 
 from aip_hermes import wire
-from aip_hermes.database import Connection, Database, StoreUnavailable
-from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.runtime import approvals, digests
 from aip_hermes.runtime.authority import Authorities, AuthorityEntry
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.decision_rules import RULES, Case, check_sender
 from aip_hermes.runtime.events import decision_event_id, fetch_event, result_event_id
 from aip_hermes.runtime.failures import ApprovalUnknown, ApprovalUnverified, decision_refused
-from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import from_json
 from aip_hermes.runtime.submission import RESERVATION_GRACE_MS, Resumption, Submission
-from aip_hermes.runtime.waiting import Finished, Overrun, within
+from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Decisions"]
 
@@ -40,26 +39,10 @@ _Concluded = tuple[Mapping[str, Any], Mapping[str, Any]]
 class Decisions:
     """Takes decisions from their verified senders."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        authorities: Authorities,
-        pipeline: Pipeline,
-        finished: Finished,
-        clock: Clock,
-        new_id: NewId,
-        faults: Faults,
-        limits: RuntimeLimits,
-    ) -> None:
-        self._database = database
+    def __init__(self, footing: Footing, *, authorities: Authorities, pipeline: Pipeline) -> None:
+        self._footing = footing
         self._authorities = authorities
         self._pipeline = pipeline
-        self._finished = finished
-        self._clock = clock
-        self._new_id = new_id
-        self._faults = faults
-        self._limits = limits
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
         """Record one terminal decision and carry out its consequence.
@@ -71,7 +54,7 @@ class Decisions:
         tenant = caller.tenant_id or ""
         while True:
             row = await self._fresh(tenant, decision.approval_id)
-            authority = self._authorities.resolve(caller.principal.id, now_ms=self._clock.now_ms())
+            authority = self._authorities.resolve(caller.principal.id, now_ms=self._footing.now_ms())
             if authority is None:
                 raise decision_refused("policy.approver_unauthorized", self._no_authority())
             if row["status"] != "pending":
@@ -122,44 +105,44 @@ class Decisions:
                 action_id=action["action_id"],
                 attempt=action["attempt"],
                 ending=Ending(outcome=refusal, approval_id=row["approval_id"], approval_status="approved"),
-                now=self._clock.now_ms(),
-                new_id=self._new_id,
+                now=self._footing.now_ms(),
+                new_id=self._footing.new_id,
             )
 
         stored = await self._until_stored(end)
-        self._finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
+        self._footing.finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
         return stored
 
     async def _until_stored(self, end: Callable[[Connection], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Write an end that must come, however long the store refuses it."""
         while True:
             try:
-                return await self._database.write(end)
+                return await self._footing.database.write(end)
             except StoreUnavailable as exc:
                 if exc.kind == "closed":
                     raise
-                await self._clock.sleep(1)
+                await self._footing.clock.sleep(1)
 
     async def _fresh(self, tenant: str, approval_id: str) -> Mapping[str, Any]:
         """Return the approval as it stands now; one whose time is up is ended first."""
-        row = await self._database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
+        row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
         if row is None:
             raise ApprovalUnknown(f"there is no approval {approval_id}", details={"approval_id": approval_id})
-        if not approvals.overdue(row, now=self._clock.now_ms()):
+        if not approvals.overdue(row, now=self._footing.now_ms()):
             return row
 
         def end(connection: Connection) -> Mapping[str, Any]:
-            approvals.expire(connection, row, now=self._clock.now_ms(), new_id=self._new_id)
+            approvals.expire(connection, row, now=self._footing.now_ms(), new_id=self._footing.new_id)
             fresh = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
             assert fresh is not None  # noqa: S101 - approvals are never deleted
             return fresh
 
-        return await self._database.write(end)
+        return await self._footing.database.write(end)
 
     async def _case(
         self, row: Mapping[str, Any], decision: wire.ApprovalDecision, caller: Caller, authority: AuthorityEntry
     ) -> Case:
-        action = await self._database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
+        action = await self._footing.database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
         return Case(
             decision=decision,
             caller=caller,
@@ -167,7 +150,7 @@ class Decisions:
             request=wire.ApprovalRequest.model_validate(from_json(row["request"])),
             row=row,
             parked=from_json(action["parked"]),
-            now=self._clock.now_ms(),
+            now=self._footing.now_ms(),
         )
 
     async def _conclude(self, case: Case) -> _Concluded | None:
@@ -180,27 +163,27 @@ class Decisions:
         tenant, action_id = case.row["tenant"], case.row["action_id"]
 
         def conclude(connection: Connection) -> _Concluded | None:
-            now = self._clock.now_ms()
+            now = self._footing.now_ms()
             recorded = case.decision.model_copy(update=known | {"decided_at": wire.rfc3339(now)})
             reserved_until = now + RESERVATION_GRACE_MS
             if not approvals.conclude(
-                connection, case.row, recorded, reserved_until=reserved_until, now=now, new_id=self._new_id
+                connection, case.row, recorded, reserved_until=reserved_until, now=now, new_id=self._footing.new_id
             ):
                 return None
             row = approvals.fetch(connection, tenant=tenant, approval_id=case.request.id)
             assert row is not None  # noqa: S101 - approvals are never deleted
             return approvals.action_of(connection, tenant, action_id), row
 
-        return await self._database.write(conclude)
+        return await self._footing.database.write(conclude)
 
     async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
         """Nothing is read between the commit and the run: a released action has nobody else to run it."""
-        await self._faults.reach("decided")
+        await self._footing.faults.reach("decided")
         if action["state"] == "running":
             await self.resume(action, row)
         else:
             stored = from_json(action["result"])
-            self._finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
+            self._footing.finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
         return await self._events(case.row, case.decision.decision)
 
     async def _recorded(self, row: Mapping[str, Any], decision: wire.ApprovalDecision) -> wire.EventStream:
@@ -225,19 +208,21 @@ class Decisions:
     async def _until_settled(self, row: Mapping[str, Any]) -> None:
         """Wait, as the first sender of the decision does, for the action that it released."""
         address = {"tenant": row["tenant"], "action_id": row["action_id"]}
-        end = self._finished.register(**address)
+        end = self._footing.finished.register(**address)
         try:
-            action = await self._database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
+            action = await self._footing.database.read(
+                lambda c: approvals.action_of(c, row["tenant"], row["action_id"])
+            )
             if action["state"] == "running":
-                await within(self._limits.key_wait_ms / 1000, end, clock=self._clock)
+                await within(self._footing.limits.key_wait_ms / 1000, end, clock=self._footing.clock)
         except Overrun:
             return
         finally:
-            self._finished.forget(end, **address)
+            self._footing.finished.forget(end, **address)
 
     async def _events(self, row: Mapping[str, Any], status: str) -> wire.EventStream:
         ids = (decision_event_id(row["approval_id"], status), result_event_id(row["approval_id"], status))
-        found = await self._database.read(
+        found = await self._footing.database.read(
             lambda c: [fetch_event(c, tenant=row["tenant"], event_id=event_id) for event_id in ids]
         )
         return wire.EventStream(events=[event for event in found if event is not None])

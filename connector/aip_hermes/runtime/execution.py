@@ -15,21 +15,20 @@ from typing import Any
 import structlog
 
 from aip_hermes.contract.handler import Answer, Call, FailureKind, JsonObject, Prepared, Publish, unpublished
-from aip_hermes.database import Connection, Database, StoreFailure, StoreUnavailable
+from aip_hermes.database import Connection, StoreFailure, StoreUnavailable
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import Clock, Faults, NewId
-from aip_hermes.runtime.cancellation import Cancelled, RunningAction, RunningActions
-from aip_hermes.runtime.chunks import Chunks, Watchers
+from aip_hermes.runtime.cancellation import Cancelled, RunningAction
+from aip_hermes.runtime.chunks import Chunks
 from aip_hermes.runtime.events import Origin
 from aip_hermes.runtime.failures import HandlerBroken, Interrupted, OutputInvalid, TimeoutExceeded
 from aip_hermes.runtime.fence import Claimed, Verdict, claim
-from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
 from aip_hermes.runtime.settlement import Ending, LostClaim, settle
 from aip_hermes.runtime.storable import side, storable
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
-from aip_hermes.runtime.waiting import Finished, Overrun, within
+from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Executor", "connector_failure"]
 
@@ -52,28 +51,9 @@ class _Progress:
 class Executor:
     """Runs attempts. Stateless but for those who wait for an end (`finished`) and settlements still on their way."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        locks: SerialLocks,
-        finished: Finished,
-        running: RunningActions,
-        watchers: Watchers,
-        clock: Clock,
-        new_id: NewId,
-        faults: Faults,
-        limits: RuntimeLimits,
-    ) -> None:
-        self._database = database
+    def __init__(self, footing: Footing, *, locks: SerialLocks) -> None:
+        self._footing = footing
         self._locks = locks
-        self._finished = finished
-        self._running = running
-        self._watchers = watchers
-        self._clock = clock
-        self._new_id = new_id
-        self._faults = faults
-        self._limits = limits
         self._settling: set[asyncio.Task[Mapping[str, Any]]] = set()
 
     async def run(self, submission: Submission, *, ready: Prepared | ActionFailed | None = None) -> Mapping[str, Any]:
@@ -85,7 +65,7 @@ class Executor:
         cancellable = submission.published is not None and submission.handler.operation.cancel
         progress = _Progress(RunningAction(cancellable=cancellable), intent=isinstance(ready, Prepared))
         address = {"tenant": submission.tenant, "action_id": submission.action.id}
-        self._running.enter(progress.running, **address)
+        self._footing.running.enter(progress.running, **address)
         try:
             outcome = await self._attempt(submission, ready, progress)
         except BaseException:
@@ -93,12 +73,14 @@ class Executor:
                 self._locks.free(progress.held.key)
             raise
         finally:
-            self._running.leave(**address)
+            self._footing.running.leave(**address)
         settling = asyncio.create_task(self._settle(submission, outcome, progress.held))
         self._settling.add(settling)
         settling.add_done_callback(self._settled)
         try:
-            return await within(self._limits.settle_wait_ms / 1000, asyncio.shield(settling), clock=self._clock)
+            return await within(
+                self._footing.limits.settle_wait_ms / 1000, asyncio.shield(settling), clock=self._footing.clock
+            )
         except Overrun:
             raise StoreUnavailable(
                 "the result could not be stored yet; query the action before sending again"
@@ -112,14 +94,14 @@ class Executor:
         outcome = await self._attempt(submission, None, _Progress(RunningAction(cancellable=False)))
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
-            verdict = claim(connection, submission, now=self._clock.now_ms(), intent_at=None, facts=None)
+            verdict = claim(connection, submission, now=self._footing.now_ms(), intent_at=None, facts=None)
             if not isinstance(verdict, Claimed):
                 return verdict
             return self._settle_in(connection, submission.with_changes(attempt=verdict.attempt), outcome)
 
         outcome = _storable(submission, outcome)
-        stored = await self._database.write(once)
-        await self._faults.reach("settled")
+        stored = await self._footing.database.write(once)
+        await self._footing.faults.reach("settled")
         return stored
 
     async def aclose(self) -> None:
@@ -173,9 +155,9 @@ class Executor:
 
     async def _stop_at_provider(self, submission: Submission, progress: _Progress) -> JsonObject:
         assert progress.sending is not None  # noqa: S101 - set before the phase
-        seconds = self._limits.cancel_ms / 1000
+        seconds = self._footing.limits.cancel_ms / 1000
         try:
-            return await within(seconds, submission.handler.cancel(*progress.sending), clock=self._clock)
+            return await within(seconds, submission.handler.cancel(*progress.sending), clock=self._footing.clock)
         except Overrun:
             return {"stopped": False, "note": "the provider did not answer the request to stop in time"}
         except Exception as exc:
@@ -187,34 +169,34 @@ class Executor:
         serial = submission.handler.serial_key(call)
         if serial is not None:
             progress.held = await self._locks.acquire(serial, call, tenant=submission.tenant)
-            await self._faults.reach("locked")
+            await self._footing.faults.reach("locked")
         call = submission.call(
-            deadline_ms=self._clock.now_ms() + submission.timeout_ms,
+            deadline_ms=self._footing.now_ms() + submission.timeout_ms,
             previous_uncertain=progress.held.previous_uncertain if progress.held else None,
         )
         prepared = ready if ready is not None else await self._prepare(submission, call)
-        await self._faults.reach("prepared")
+        await self._footing.faults.reach("prepared")
         if not submission.read_only and not progress.intent:
-            if call.deadline_ms is not None and self._clock.now_ms() >= call.deadline_ms:
+            if call.deadline_ms is not None and self._footing.now_ms() >= call.deadline_ms:
                 raise _overrun(submission, uncertain=False)
             await self._record_intent(submission, prepared)
             progress.intent = True
-            await self._faults.reach("intent")
+            await self._footing.faults.reach("intent")
         progress.sending = (call, prepared)
         if not progress.running.begin_sending():
             return _cancelled(submission, progress, None)
         outcome = await self._send(submission, call, prepared)
         progress.running.phase = "after"
-        await self._faults.reach("sent")
+        await self._footing.faults.reach("sent")
         outcome = await self._confirm(submission, call, prepared, outcome)
-        await self._faults.reach("confirmed")
+        await self._footing.faults.reach("confirmed")
         return _checked_output(submission, outcome)
 
     async def _prepare(self, submission: Submission, call: Call) -> Prepared:
         described = submission.resumed.snapshot if submission.resumed else None
         try:
             return await within(
-                self._seconds(submission, call), submission.handler.prepare(call, described), clock=self._clock
+                self._seconds(submission, call), submission.handler.prepare(call, described), clock=self._footing.clock
             )
         except Overrun:
             raise _overrun(submission, uncertain=False) from None
@@ -224,17 +206,19 @@ class Executor:
             "tenant": submission.tenant,
             "action_id": submission.action.id,
             "attempt": submission.attempt,
-            "now": self._clock.now_ms(),
+            "now": self._footing.now_ms(),
             "facts": to_json(prepared.facts),
         }
-        recorded = await self._database.write(lambda connection: connection.execute(QUERIES["record_intent"], params))
+        recorded = await self._footing.database.write(
+            lambda connection: connection.execute(QUERIES["record_intent"], params)
+        )
         if not recorded:
             raise Interrupted("the claim was lost before anything was sent")
 
     async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
         try:
             sending = submission.handler.send(call, prepared, publish=self._publish(submission))
-            return await within(self._seconds(submission, call), sending, clock=self._clock)
+            return await within(self._seconds(submission, call), sending, clock=self._footing.clock)
         except ActionFailed as failure:
             return failure
         except Overrun:
@@ -249,12 +233,16 @@ class Executor:
             session_id=submission.context.aip_session_id,
             correlation_id=submission.context.correlation_id,
         )
-        return Chunks(database=self._database, watchers=self._watchers, clock=self._clock, origin=origin).publish
+        return Chunks(
+            database=self._footing.database, watchers=self._footing.watchers, clock=self._footing.clock, origin=origin
+        ).publish
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
-        seconds = (self._limits.confirm_ms + self._limits.overrun_ms) / 1000
+        seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000
         try:
-            confirmed = await within(seconds, submission.handler.confirm(call, prepared, outcome), clock=self._clock)
+            confirmed = await within(
+                seconds, submission.handler.confirm(call, prepared, outcome), clock=self._footing.clock
+            )
         except (Overrun, ActionFailed):
             return outcome
         except Exception as exc:
@@ -269,7 +257,7 @@ class Executor:
         try:
             while True:
                 try:
-                    stored = await self._database.write(
+                    stored = await self._footing.database.write(
                         partial(self._settle_in, submission=submission, outcome=outcome)
                     )
                     break
@@ -277,13 +265,13 @@ class Executor:
                     if exc.kind == "closed":
                         raise
                     log.warning("action.settle_failed", action_id=submission.action.id, kind=exc.kind)
-                    await self._clock.sleep(delay_s)
+                    await self._footing.clock.sleep(delay_s)
                     delay_s, again = min(delay_s * 2, 5.0), True
                 except LostClaim:
                     # Nobody else settles our attempt: the write that was answered with a failure did arrive.
                     if not again:
                         raise
-                    stored = await self._database.read(lambda connection: _kept(connection, submission))
+                    stored = await self._footing.database.read(lambda connection: _kept(connection, submission))
                     break
                 except Exception as exc:
                     # An end without its details is still an end: the key answers and the session opens.
@@ -295,9 +283,9 @@ class Executor:
         finally:
             if held is not None:
                 self._locks.free(held.key)
-        await self._faults.reach("settled")
-        self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
-        self._watchers.changed(tenant=submission.tenant, action_id=submission.action.id)
+        await self._footing.faults.reach("settled")
+        self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+        self._footing.watchers.changed(tenant=submission.tenant, action_id=submission.action.id)
         return stored
 
     def _settle_in(self, connection: Connection, submission: Submission, outcome: Ended) -> Mapping[str, Any]:
@@ -313,8 +301,8 @@ class Executor:
                 approval_status="approved" if resumed else None,
                 starts_run=submission.handler.operation.serial == "run",
             ),
-            now=self._clock.now_ms(),
-            new_id=self._new_id,
+            now=self._footing.now_ms(),
+            new_id=self._footing.new_id,
         )
 
     def _settled(self, task: asyncio.Task[Mapping[str, Any]]) -> None:
@@ -325,8 +313,8 @@ class Executor:
     def _seconds(self, submission: Submission, call: Call) -> float:
         """Return what is left of the action's time; never more than all of it, wherever the clock was set."""
         assert call.deadline_ms is not None  # noqa: S101 - set when the lock was taken
-        left_ms = min(max(call.deadline_ms - self._clock.now_ms(), 1), submission.timeout_ms)
-        return (left_ms + self._limits.overrun_ms) / 1000
+        left_ms = min(max(call.deadline_ms - self._footing.now_ms(), 1), submission.timeout_ms)
+        return (left_ms + self._footing.limits.overrun_ms) / 1000
 
 
 def _storable(submission: Submission, outcome: Ended) -> Ended:

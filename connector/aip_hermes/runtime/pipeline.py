@@ -7,7 +7,6 @@ Source: runtime behaviour §2; design §3, D3, D5, D8.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -16,10 +15,9 @@ import structlog
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector, Description, Prepared
-from aip_hermes.database import Connection, Database, StoreFailure
+from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
-from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.runtime import approvals, policy
 from aip_hermes.runtime.answers import acknowledged, answer, failed
 from aip_hermes.runtime.caller import Caller, MessageContext
@@ -36,10 +34,10 @@ from aip_hermes.runtime.failures import (
     TransactionUnsupported,
 )
 from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim, fence_of, in_progress, look
-from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 from aip_hermes.runtime.submission import Submission
-from aip_hermes.runtime.waiting import Finished, Overrun, within
+from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Pipeline"]
 
@@ -57,30 +55,13 @@ class Pipeline:
     """Takes an action from its verified caller to its answer."""
 
     def __init__(
-        self,
-        *,
-        database: Database,
-        catalog: Catalog,
-        connectors: Mapping[str, Connector],
-        executor: Executor,
-        finished: Finished,
-        clock: Clock,
-        new_id: NewId,
-        faults: Faults,
-        limits: RuntimeLimits,
-        queued: asyncio.Event,
+        self, footing: Footing, *, catalog: Catalog, connectors: Mapping[str, Connector], executor: Executor
     ) -> None:
-        """connectors: capability id → the connector that offers it. queued: set after each enqueue."""
-        self._queued = queued
-        self._database = database
+        """connectors: capability id → the connector that offers it."""
+        self._footing = footing
         self._catalog = catalog
         self._connectors = connectors
         self._executor = executor
-        self._finished = finished
-        self._clock = clock
-        self._new_id = new_id
-        self._faults = faults
-        self._limits = limits
         self._checks: tuple[_Check, ...] = (
             self._identities,
             self._members_we_act_on,
@@ -235,13 +216,13 @@ class Pipeline:
         facts = to_json(ready.facts) if isinstance(ready, Prepared) else None
 
         def take(connection: Connection) -> Verdict:
-            now = self._clock.now_ms()
+            now = self._footing.now_ms()
             return claim(connection, submission, now=now, intent_at=now if intent else None, facts=facts)
 
-        verdict = await self._database.write(take)
+        verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):
             return await self._from_verdict(submission, verdict)
-        await self._faults.reach("claimed")
+        await self._footing.faults.reach("claimed")
         submission = submission.with_changes(attempt=verdict.attempt)
         if submission.approval_policy is not None:
             return await self._ask(submission, submission.approval_policy)
@@ -256,17 +237,17 @@ class Pipeline:
             "action_id": submission.action.id,
             "attempt": submission.attempt,
             "parked": to_json(submission.parked()),
-            "now": self._clock.now_ms(),
+            "now": self._footing.now_ms(),
         }
-        await self._database.write(lambda connection: connection.execute(QUERIES["enqueue_action"], params))
-        self._queued.set()
+        await self._footing.database.write(lambda connection: connection.execute(QUERIES["enqueue_action"], params))
+        self._footing.queued.set()
         return acknowledged(submission.action.id)
 
     async def _ready_before_claim(self, submission: Submission) -> Prepared | ActionFailed | None:
         """Prepare what reads nothing and waits for nobody, so that claim and intent are one commit."""
         if submission.approval_policy is not None or submission.offer.reads_first:
             return None
-        call = submission.call(deadline_ms=self._clock.now_ms() + submission.timeout_ms)
+        call = submission.call(deadline_ms=self._footing.now_ms() + submission.timeout_ms)
         try:
             if submission.handler.serial_key(call) is not None:
                 return None
@@ -289,24 +270,24 @@ class Pipeline:
         except Exception as exc:
             ready = self._broken(submission, exc)
         else:
-            await self._faults.reach("approval_parked")
-            self._finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+            await self._footing.faults.reach("approval_parked")
+            self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
             return answer(submission.action.id, stored)
         return answer(submission.action.id, await self._executor.run(submission, ready=ready))
 
     async def _park(self, submission: Submission, asked: wire.ApprovalPolicy) -> Mapping[str, Any]:
         description = await self._describe(submission)
-        now = self._clock.now_ms()
-        approval_id = self._new_id("appr_")
+        now = self._footing.now_ms()
+        approval_id = self._footing.new_id("appr_")
         request = approvals.make_request(submission, asked, description, approval_id=approval_id, now=now)
-        return await self._database.write(
+        return await self._footing.database.write(
             lambda connection: approvals.park(connection, submission, request, description, now=now)
         )
 
     async def _describe(self, submission: Submission) -> Description | None:
-        seconds = (submission.timeout_ms + self._limits.overrun_ms) / 1000
+        seconds = (submission.timeout_ms + self._footing.limits.overrun_ms) / 1000
         try:
-            return await within(seconds, submission.handler.describe(submission.call()), clock=self._clock)
+            return await within(seconds, submission.handler.describe(submission.call()), clock=self._footing.clock)
         except ActionFailed:
             raise
         except Overrun:
@@ -319,7 +300,9 @@ class Pipeline:
         return HandlerBroken("the connector failed in a way it does not declare; nothing was sent")
 
     async def _answered(self, submission: Submission) -> _Answer | None:
-        verdict = await self._database.read(lambda connection: look(connection, submission, now=self._clock.now_ms()))
+        verdict = await self._footing.database.read(
+            lambda connection: look(connection, submission, now=self._footing.now_ms())
+        )
         return None if verdict is None else await self._from_verdict(submission, verdict)
 
     async def _from_verdict(self, submission: Submission, verdict: Verdict) -> _Answer:
@@ -336,32 +319,32 @@ class Pipeline:
     async def _wait_for(self, submission: Submission, running: Running) -> wire.ActionResult:
         """Wait for an equal submission that runs; its answer is ours, whatever it is."""
         address = {"tenant": submission.tenant, "action_id": running.owner}
-        end = self._finished.register(**address)
+        end = self._footing.finished.register(**address)
 
         def look_again(connection: Connection) -> tuple[Verdict | None, Mapping[str, Any]]:
-            verdict = look(connection, submission, now=self._clock.now_ms())
+            verdict = look(connection, submission, now=self._footing.now_ms())
             return verdict, approvals.action_of(connection, submission.tenant, running.owner)
 
         try:
-            again, row = await self._database.read(look_again)
+            again, row = await self._footing.database.read(look_again)
             if isinstance(again, Running) and again.owner == running.owner:
-                stored = await within(self._limits.key_wait_ms / 1000, end, clock=self._clock)
+                stored = await within(self._footing.limits.key_wait_ms / 1000, end, clock=self._footing.clock)
                 return running.bound.result(stored)
             return running.bound.result(from_json(row["result"]))
         except Overrun:
-            raise in_progress(running, submission, now=self._clock.now_ms()) from None
+            raise in_progress(running, submission, now=self._footing.now_ms()) from None
         finally:
-            self._finished.forget(end, **address)
+            self._footing.finished.forget(end, **address)
 
     async def _expire(self, submission: Submission, bound: Bound) -> Bound:
         """A pending approval whose time is up ends before it is shown."""
-        now = self._clock.now_ms()
+        now = self._footing.now_ms()
         tenant, approval_id = submission.tenant, bound.action["approval_id"]
 
         def end(connection: Connection) -> Mapping[str, Any]:
             row = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
             if row is not None and approvals.overdue(row, now=now):
-                approvals.expire(connection, row, now=now, new_id=self._new_id)
+                approvals.expire(connection, row, now=now, new_id=self._footing.new_id)
             return approvals.action_of(connection, tenant, bound.action["action_id"])
 
-        return Bound(action=await self._database.write(end), key=bound.key, input_differs=bound.input_differs)
+        return Bound(action=await self._footing.database.write(end), key=bound.key, input_differs=bound.input_differs)

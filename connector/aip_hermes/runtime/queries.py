@@ -12,9 +12,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from aip_hermes import wire
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.ids import ActionId, ApprovalId, TenantId
-from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.authority import Authorities
@@ -28,6 +27,7 @@ from aip_hermes.runtime.failures import (
     ResultNotReady,
     TenantMismatch,
 )
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES, from_json
 
 __all__ = ["Views"]
@@ -44,11 +44,9 @@ _Row = Mapping[str, Any]
 class Views:
     """Answers queries from the store."""
 
-    def __init__(self, *, database: Database, authorities: Authorities, clock: Clock, new_id: NewId) -> None:
-        self._database = database
+    def __init__(self, footing: Footing, *, authorities: Authorities) -> None:
+        self._footing = footing
         self._authorities = authorities
-        self._clock = clock
-        self._new_id = new_id
 
     async def status(self, action_id: ActionId, caller: Caller, *, include_result: bool) -> wire.ActionStatus:
         """Return where the action stands; `unknown` for one that this tenant does not have."""
@@ -90,7 +88,7 @@ class Views:
         row = await self._action(action_id, caller)
         if row is None:
             raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
-        return await self._database.read(
+        return await self._footing.database.read(
             lambda connection: read_page(
                 connection,
                 row,
@@ -133,7 +131,7 @@ class Views:
                     offset += 1
             return found, None
 
-        rows, rest = await self._database.read(page)
+        rows, rest = await self._footing.database.read(page)
         views = [await self._view(row, include_action_status=include_action_status) for row in rows]
         return wire.ApprovalList(approvals=views, cursor=None if rest is None else f"offset:{rest}")
 
@@ -147,7 +145,7 @@ class Views:
             _need(caller, "approval:sensitive")
         await self._expire_overdue()
         tenant = caller.tenant_id or ""
-        row = await self._database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
+        row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
         if row is None:
             raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
         if not self._sees(caller, row):
@@ -159,7 +157,7 @@ class Views:
     async def _action(self, action_id: ActionId, caller: Caller) -> _Row | None:
         await self._expire_overdue()
         params = {"tenant": caller.tenant_id or "", "action_id": action_id}
-        rows = await self._database.read(lambda connection: connection.execute(QUERIES["fetch_action"], params))
+        rows = await self._footing.database.read(lambda connection: connection.execute(QUERIES["fetch_action"], params))
         if not rows:
             return None
         owner = from_json(rows[0]["principal"])
@@ -169,10 +167,10 @@ class Views:
         return rows[0]
 
     async def _expire_overdue(self) -> None:
-        now = self._clock.now_ms()
-        overdue = await self._database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
+        now = self._footing.now_ms()
+        overdue = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
         if overdue:
-            await self._database.write(lambda c: approvals.expire_all(c, now=now, new_id=self._new_id))
+            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now, new_id=self._footing.new_id))
 
     def _slice(
         self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int
@@ -197,7 +195,7 @@ class Views:
         selector = request.approver_selector
         if isinstance(selector, wire.PrincipalSelector) and selector.id == me:
             return True
-        authority = self._authorities.resolve(me, now_ms=self._clock.now_ms())
+        authority = self._authorities.resolve(me, now_ms=self._footing.now_ms())
         return authority is not None and authority.fits(selector, tenant=row["tenant"])
 
     async def _view(
@@ -205,7 +203,9 @@ class Views:
     ) -> wire.ApprovalRecordView:
         action: _Row | None = None
         if include_action_status or include_payload:
-            action = await self._database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
+            action = await self._footing.database.read(
+                lambda c: approvals.action_of(c, row["tenant"], row["action_id"])
+            )
         members: dict[str, Any] = {
             "request": from_json(row["request"]),
             "status": row["status"],
@@ -221,7 +221,7 @@ class Views:
         return wire.ApprovalRecordView.model_validate(members)
 
     def _unknown(self, action_id: str) -> wire.ActionStatus:
-        now = wire.rfc3339(self._clock.now_ms())
+        now = wire.rfc3339(self._footing.now_ms())
         return wire.ActionStatus(action_id=action_id, state="unknown", updated_at=now, links=_links(action_id))
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import structlog
 
-from aip_hermes.database import Connection, Database, StoreFailure
+from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime.failures import Interrupted, QueueDelayExceeded
-from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
@@ -36,25 +35,14 @@ class QueueWorker:
     """Starts waiting actions, oldest first, at most `queue_width` at a time. `run` ends by cancellation."""
 
     def __init__(
-        self,
-        *,
-        database: Database,
-        pipeline: Pipeline,
-        queued: asyncio.Event,
-        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-        clock: Clock,
-        new_id: NewId,
-        limits: RuntimeLimits,
+        self, footing: Footing, *, pipeline: Pipeline, start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     ) -> None:
-        """queued: set by the pipeline after each enqueue. start: makes the task of an action that runs."""
-        self._database = database
+        """start: makes the task of an action that runs."""
+        self._footing = footing
         self._pipeline = pipeline
-        self._queued = queued
-        self._clock = clock
-        self._new_id = new_id
         self._start = start
-        self._width = asyncio.Semaphore(limits.queue_width)
-        self._longest_wait_ms = limits.queue_delay_ms
+        self._width = asyncio.Semaphore(footing.limits.queue_width)
+        self._longest_wait_ms = footing.limits.queue_delay_ms
 
     async def run(self) -> None:
         """Work until cancelled; what runs then ends as every other action does."""
@@ -65,15 +53,18 @@ class QueueWorker:
 
     async def _next(self) -> Mapping[str, Any]:
         while True:
-            self._queued.clear()
+            self._footing.queued.clear()
             try:
-                rows = await self._database.write(self._take)
+                rows = await self._footing.database.write(self._take)
             except StoreFailure as exc:
                 log.warning("queue.store_failed", error_type=type(exc).__name__)
                 rows = []
             if rows:
                 return rows[0]
-            waiting = [asyncio.ensure_future(self._queued.wait()), asyncio.ensure_future(self._clock.sleep(LOOK_S))]
+            waiting = [
+                asyncio.ensure_future(self._footing.queued.wait()),
+                asyncio.ensure_future(self._footing.clock.sleep(LOOK_S)),
+            ]
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -81,7 +72,7 @@ class QueueWorker:
                     wait.cancel()
 
     def _take(self, connection: Connection) -> list[dict[str, Any]]:
-        return connection.execute(QUERIES["take_queued"], {"now": self._clock.now_ms()})
+        return connection.execute(QUERIES["take_queued"], {"now": self._footing.now_ms()})
 
     async def _execute(self, row: Mapping[str, Any]) -> None:
         try:
@@ -90,7 +81,7 @@ class QueueWorker:
             log.warning("queue.parked_unreadable", action_id=row["action_id"])
             await self._end_unreadable(row)
             return
-        waited_ms = self._clock.now_ms() - row["queued_at"]
+        waited_ms = self._footing.now_ms() - row["queued_at"]
         refused: ActionFailed | None = None
         if waited_ms > self._longest_wait_ms:
             refused = QueueDelayExceeded(
@@ -105,15 +96,15 @@ class QueueWorker:
     async def _end_unreadable(self, row: Mapping[str, Any]) -> None:
         """Let an action whose kept input is none end, so that it can be sent again."""
         message = "what was kept of the queued action can't be read; nothing was sent: send the action again"
-        await self._database.write(
+        await self._footing.database.write(
             lambda connection: settle(
                 connection,
                 tenant=row["tenant"],
                 action_id=row["action_id"],
                 attempt=row["attempt"],
                 ending=Ending(outcome=Interrupted(message)),
-                now=self._clock.now_ms(),
-                new_id=self._new_id,
+                now=self._footing.now_ms(),
+                new_id=self._footing.new_id,
             )
         )
 

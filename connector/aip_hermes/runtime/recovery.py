@@ -19,11 +19,12 @@ from typing import Any
 import structlog
 
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import Clock, NewId
+from aip_hermes.ports import NewId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.failures import Interrupted, OutcomeLost
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES
 
@@ -35,13 +36,11 @@ Released = tuple[Mapping[str, Any], Mapping[str, Any]]
 """An approved action that has not passed its intent, and its approval."""
 
 
-async def recover(
-    *, database: Database, connectors: Sequence[Connector], clock: Clock, new_id: NewId
-) -> Sequence[Released]:
+async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Sequence[Released]:
     """Bring every unfinished action to a definite state; return those that an approval has released."""
 
     def once(connection: Connection) -> list[Released]:
-        now = clock.now_ms()
+        now, new_id = footing.now_ms(), footing.new_id
         released: list[Released] = []
         for action in connection.execute(QUERIES["fetch_unfinished"]):
             approval = _released_by(connection, action)
@@ -57,7 +56,7 @@ async def recover(
         approvals.expire_all(connection, now=now, new_id=new_id)
         return released
 
-    return await database.write(once)
+    return await footing.database.write(once)
 
 
 def _waits_again(connection: Connection, action: Mapping[str, Any], *, now: int) -> bool:

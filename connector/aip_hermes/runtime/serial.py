@@ -14,9 +14,9 @@ from typing import Any
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Call, SerialKey
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.ids import ActionId
-from aip_hermes.ports import Clock
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.waiting import Overrun, within
 
@@ -48,12 +48,11 @@ class _Line:
 
 
 class SerialLocks:
-    """The lines of all sessions. wait_ms: how long a call waits at most (the published queue delay)."""
+    """The lines of all sessions. A call waits at most the published queue delay."""
 
-    def __init__(self, *, database: Database, clock: Clock, wait_ms: int) -> None:
-        self._database = database
-        self._clock = clock
-        self._wait_ms = wait_ms
+    def __init__(self, footing: Footing) -> None:
+        self._footing = footing
+        self._wait_ms = footing.limits.queue_delay_ms
         self._lines: dict[str, _Line] = {}
 
     async def acquire(self, key: SerialKey, call: Call, *, tenant: str) -> Held:
@@ -62,18 +61,18 @@ class SerialLocks:
         Raises: Busy after `wait_ms`; at once for a call made on behalf of the holder (it would wait for itself) and for
         exclusive use of a session that stays closed longer than the call may wait.
         """
-        started = self._clock.monotonic()
+        started = self._footing.clock.monotonic()
         await self._stand_in_line(key, call)
         try:
             while True:
                 row = await self._take_whole(key, call, tenant=tenant)
                 if isinstance(row, Held):
                     return row
-                closed_for_ms = max((row.get("closed_until") or 0) - self._clock.now_ms(), 0)
-                left_ms = self._wait_ms - (self._clock.monotonic() - started) * 1000
+                closed_for_ms = max((row.get("closed_until") or 0) - self._footing.now_ms(), 0)
+                left_ms = self._wait_ms - (self._footing.clock.monotonic() - started) * 1000
                 if row["holder_action"] is not None or closed_for_ms > left_ms:
                     raise self._closed(key, row, closed_for_ms)
-                await self._clock.sleep(closed_for_ms / 1000)
+                await self._footing.clock.sleep(closed_for_ms / 1000)
         except BaseException:
             self.free(key)
             raise
@@ -105,7 +104,7 @@ class SerialLocks:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.waiting.append((turn, call))
         try:
-            await within(self._wait_ms / 1000, asyncio.shield(turn), clock=self._clock)
+            await within(self._wait_ms / 1000, asyncio.shield(turn), clock=self._footing.clock)
         except Overrun:
             if turn.done():  # the lock came in the last moment
                 return
@@ -124,18 +123,20 @@ class SerialLocks:
     async def _take_whole(self, key: SerialKey, call: Call, *, tenant: str) -> Held | dict[str, Any]:
         """Take the row, or leave none behind: a cancelled caller gives back what it may just have taken."""
         taking = asyncio.ensure_future(
-            self._database.write(lambda connection: self._take(connection, key, call, tenant=tenant))
+            self._footing.database.write(lambda connection: self._take(connection, key, call, tenant=tenant))
         )
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
             await asyncio.wait((taking,))
             address = {"tenant": tenant, "action_id": call.action_id}
-            await self._database.write(lambda connection: connection.execute(QUERIES["give_lock_back"], address))
+            await self._footing.database.write(
+                lambda connection: connection.execute(QUERIES["give_lock_back"], address)
+            )
             raise
 
     def _take(self, connection: Connection, key: SerialKey, call: Call, *, tenant: str) -> Held | dict[str, Any]:
-        now = self._clock.now_ms()
+        now = self._footing.now_ms()
         taken = connection.execute(
             QUERIES["take_lock"],
             {

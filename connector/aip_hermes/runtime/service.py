@@ -19,12 +19,11 @@ from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.cancel_requests import CancelRequests
-from aip_hermes.runtime.cancellation import RunningActions
-from aip_hermes.runtime.chunks import Watchers
 from aip_hermes.runtime.decisions import Decisions
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
@@ -32,7 +31,7 @@ from aip_hermes.runtime.queue import QueueWorker
 from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
-from aip_hermes.runtime.waiting import Finished, Overrun, within
+from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Runtime"]
 
@@ -46,81 +45,26 @@ class Runtime:
 
     def __init__(
         self,
+        footing: Footing,
         *,
         owner: OwnerLock,
-        database: Database,
         catalog: Catalog,
         connectors: Sequence[Connector],
         authorities: Authorities,
-        clock: Clock,
-        new_id: NewId,
-        faults: Faults,
-        limits: RuntimeLimits,
     ) -> None:
+        self._footing = footing
         self._owner = owner
-        self._database = database
         self._connectors = tuple(connectors)
-        self._clock = clock
-        self._limits = limits
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._worker: asyncio.Task[None] | None = None
-        finished, running = Finished(), RunningActions()
-        self._watchers, queued = Watchers(), asyncio.Event()
-        by_capability = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
-        locks = SerialLocks(database=database, clock=clock, wait_ms=limits.queue_delay_ms)
-        self._executor = Executor(
-            database=database,
-            locks=locks,
-            finished=finished,
-            running=running,
-            watchers=self._watchers,
-            clock=clock,
-            new_id=new_id,
-            faults=faults,
-            limits=limits,
-        )
-        self._pipeline = Pipeline(
-            database=database,
-            catalog=catalog,
-            connectors=by_capability,
-            executor=self._executor,
-            finished=finished,
-            clock=clock,
-            new_id=new_id,
-            faults=faults,
-            limits=limits,
-            queued=queued,
-        )
-        self._queue = QueueWorker(
-            database=database,
-            pipeline=self._pipeline,
-            queued=queued,
-            start=self._start,
-            clock=clock,
-            new_id=new_id,
-            limits=limits,
-        )
-        self._decisions = Decisions(
-            database=database,
-            authorities=authorities,
-            pipeline=self._pipeline,
-            finished=finished,
-            clock=clock,
-            new_id=new_id,
-            faults=faults,
-            limits=limits,
-        )
-        self._cancels = CancelRequests(
-            database=database,
-            connectors=by_capability,
-            running=running,
-            finished=finished,
-            clock=clock,
-            new_id=new_id,
-            limits=limits,
-        )
-        self._views = Views(database=database, authorities=authorities, clock=clock, new_id=new_id)
+        offering = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
+        self._executor = Executor(footing, locks=SerialLocks(footing))
+        self._pipeline = Pipeline(footing, catalog=catalog, connectors=offering, executor=self._executor)
+        self._queue = QueueWorker(footing, pipeline=self._pipeline, start=self._start)
+        self._decisions = Decisions(footing, authorities=authorities, pipeline=self._pipeline)
+        self._cancels = CancelRequests(footing, connectors=offering)
+        self._views = Views(footing, authorities=authorities)
 
     @classmethod
     async def open(
@@ -144,24 +88,20 @@ class Runtime:
         clock = clock or SystemClock()
         owner = OwnerLock(path.parent)
         owner.acquire()
-        database = Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock)
-        try:
-            released = await recover(database=database, connectors=connectors, clock=clock, new_id=new_id)
-        except BaseException:
-            await database.close()
-            owner.release()
-            raise
-        runtime = cls(
-            owner=owner,
-            database=database,
-            catalog=catalog,
-            connectors=connectors,
-            authorities=authorities,
+        footing = Footing(
+            database=Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock),
             clock=clock,
             new_id=new_id,
             faults=faults or NoFaults(),
             limits=limits or RuntimeLimits(),
         )
+        try:
+            released = await recover(footing, connectors=connectors)
+        except BaseException:
+            await footing.database.close()
+            owner.release()
+            raise
+        runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
         for release in released:
             runtime._start(runtime._resume(release))
         runtime._worker = asyncio.create_task(runtime._queue.run())
@@ -177,7 +117,7 @@ class Runtime:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks:
             try:
-                await within(self._limits.close_wait_ms / 1000, asyncio.wait(tasks), clock=self._clock)
+                await within(self._footing.limits.close_wait_ms / 1000, asyncio.wait(tasks), clock=self._footing.clock)
             except Overrun:
                 running = [task for task in tasks if not task.done()]
                 log.warning("runtime.closing_with_running_actions", count=len(running))
@@ -185,7 +125,7 @@ class Runtime:
                     task.cancel()
                 await asyncio.wait(running, timeout=1.0)
         await self._executor.aclose()
-        await self._database.close()
+        await self._footing.database.close()
         self._owner.release()
 
     async def _stop_worker(self) -> None:
@@ -261,7 +201,7 @@ class Runtime:
         Whatever else concerns the action, for example a cancel while it waits, is found by looking. It says nothing
         about the action to anybody: what there is, `events` tells who may read it.
         """
-        return self._watchers.watching(tenant=caller.tenant_id or "", action_id=str(action_id))
+        return self._footing.watchers.watching(tenant=caller.tenant_id or "", action_id=str(action_id))
 
     async def cancel(
         self, action_id: ActionId | str, caller: Caller, *, reason: str | None = None
@@ -321,25 +261,25 @@ class Runtime:
         Ids are claimed per deployment, whoever the caller is, and not given back when the action fails.
         Raises: MessageReplayed.
         """
-        now = self._clock.now_ms()
-        if not now - self._limits.past_ms <= sent_at_ms <= now + self._limits.ahead_ms:
+        now = self._footing.now_ms()
+        if not now - self._footing.limits.past_ms <= sent_at_ms <= now + self._footing.limits.ahead_ms:
             raise MessageReplayed(
                 "sent_at is outside the accepted window; check the clock and send a new message",
                 details={"server_time": wire.rfc3339(now)},
             )
-        params = {"message_id": message_id, "expires_at": sent_at_ms + self._limits.past_ms}
+        params = {"message_id": message_id, "expires_at": sent_at_ms + self._footing.limits.past_ms}
 
         def claim(connection: Connection) -> bool:
             connection.execute(QUERIES["drop_expired_messages"], {"now": now})
             return bool(connection.execute(QUERIES["claim_message"], params))
 
-        if not await self._database.write(claim):
+        if not await self._footing.database.write(claim):
             raise MessageReplayed("this message id was used before; a retry needs a new one and the same Action ID")
 
     async def health(self) -> Mapping[str, Any]:
         """Return `{"ready", "store": {"ready"}, "endpoints": {endpoint id: {"ready", "detail"}}}`."""
         try:
-            await self._database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
+            await self._footing.database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
             store = True
         except StoreFailure:
             store = False
