@@ -27,7 +27,8 @@ class AipError(Exception):
     code, category: as on the wire. retryable: the same submission may be sent again. uncertain: the provider's effect
     may have happened. outside_request: the cause is no property of the request (credential, connection, busy), so the
     idempotency key is free again (design D2). details: JSON, already free of credentials and transcript text.
-    output: what there is of an output, kept with a failed result (a stream that broke off).
+    output: what there is of an output, kept with a failed result (a stream that broke off). ends: work at the provider
+    that the failure shows to be over, see contract.handler.Answer.
     """
 
     code: ClassVar[str] = ""
@@ -78,6 +79,7 @@ class AipError(Exception):
         self.retry_after_ms = retry_after_ms
         self.uncertain = uncertain
         self.output = None if output is None else dict(output)
+        self.ends: str | None = None
 
     @property
     def frees_key(self) -> bool:

@@ -17,6 +17,8 @@ from aip_hermes.contract.handler import (
     Prepared,
     Publish,
     SerialKey,
+    State,
+    stateless,
     unpublished,
 )
 from aip_hermes.errors import ActionFailed
@@ -43,10 +45,12 @@ class UnboundHandler:
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         raise NotImplementedError
 
-    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+    async def send(
+        self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
+    ) -> Answer:
         raise NotImplementedError
 
-    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+    async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         raise NotImplementedError
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:

@@ -17,6 +17,8 @@ from aip_hermes.contract.handler import (
     Prepared,
     Publish,
     SerialKey,
+    State,
+    stateless,
     unpublished,
 )
 from aip_hermes.errors import ActionFailed, ProviderFailed
@@ -178,7 +180,9 @@ class _Handler:
         self.connector.note("prepare", call)
         return Prepared(facts=self.connector.facts)
 
-    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+    async def send(
+        self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
+    ) -> Answer:
         self.connector.sends.append(call)
         self.connector.note("send", call)
         if self.connector.stream is not None:
@@ -189,6 +193,6 @@ class _Handler:
         self.connector.note("confirm", call)
         return self.connector.confirm(outcome)
 
-    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+    async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         self.connector.note("cancel", call)
         return dict(self.connector.stopped)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ids import (
@@ -42,6 +43,8 @@ __all__ = [
     "Prepared",
     "Publish",
     "SerialKey",
+    "State",
+    "stateless",
     "unpublished",
 ]
 
@@ -86,6 +89,8 @@ class Call:
     delegation_chain: Sequence[Mapping[str, Any]] = ()
     previous_uncertain: ActionId | None = None
     """The turn of the same session that ended uncertain and may still be running (D13)."""
+    interrupted: bool = False
+    """The attempt was interrupted after its intent and is taken up again (RecoveryRule `observe`): `send` only reads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,12 +135,19 @@ class Prepared:
 class Answer:
     """A certain end. output: provider JSON plus our `_aip`. text: for a person, becomes a text message part.
 
-    cancelled: the provider says that the run was cancelled; the result's status is then `cancelled`.
+    cancelled: the provider says that the run was cancelled; the result's status is then `cancelled`. requires_human:
+    the provider waits for a person; the result's status is then `requires_human`, and another action answers it.
+    begins: names the work that goes on at the provider after this answer, unique over all connectors; None where
+    nothing is known to. ends: names work that is seen to be over, whoever began it: the session that it kept closed is
+    free (design D13). A failure says the same in `ActionFailed.ends`.
     """
 
     output: JsonObject
     text: str | None = None
     cancelled: bool = False
+    requires_human: bool = False
+    begins: str | None = None
+    ends: str | None = None
 
 
 ChunkKind = Literal["data", "progress", "tool", "thought", "preview", "pending_approval", "error", "done"]
@@ -163,6 +175,37 @@ async def unpublished(chunk: Chunk) -> None:
     """Where nobody keeps chunks: they are in the output only."""
 
 
+class State(Protocol):
+    """What a connector keeps about its calls: JSON objects by key, of one connector and one tenant (design §3).
+
+    Durable when a method returns. Values hold ids, counts, times and hashes, and of a transcript no more than a result
+    may (design D19).
+    Raises: ActionFailed, certain, when the store can't be reached; nothing was written then.
+    """
+
+    async def read(self, key: str) -> tuple[JsonObject, int] | None:
+        """Return a value and its version, or None."""
+
+    async def compare_and_set(self, key: str, *, expected: int | None, value: JsonObject) -> int | None:
+        """Store a value if the stored version is still `expected` (None: there is no value); return its new version.
+
+        None: somebody else was faster, and nothing was stored.
+        """
+
+
+class _Stateless:
+    """Where nobody keeps state: who needs it can't work."""
+
+    async def read(self, key: str) -> tuple[JsonObject, int] | None:
+        raise LookupError("this runtime keeps no state for connectors")
+
+    async def compare_and_set(self, key: str, *, expected: int | None, value: JsonObject) -> int | None:
+        raise LookupError("this runtime keeps no state for connectors")
+
+
+stateless: Final[State] = _Stateless()
+
+
 class Handler(Protocol):
     """One operation of one endpoint."""
 
@@ -184,15 +227,26 @@ class Handler(Protocol):
         Raises: ActionFailed, certain; then no approval is asked.
         """
 
+    async def context(self, call: Call) -> JsonObject | None:
+        """Read what else the call would touch, for whoever decides about it: ids and counts, now, with reads only.
+
+        None where there is nothing to say. The runtime gives it two seconds.
+        Raises: ActionFailed, certain.
+        """
+
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         """Read before sending. `described`: the snapshot of the approval that released this call, or None.
 
         Raises: ActionFailed, certain (`session_superseded`, `target_changed`, a failed read). Nothing was changed.
         """
 
-    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+    async def send(
+        self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
+    ) -> Answer:
         """Send the one request of this attempt; publish chunks as they come, each before the next is read.
 
+        An interrupted call (`call.interrupted`) is one whose row says `recovery: observe`; it sends nothing that may
+        change anything, reads what became of the request, and may publish further chunks. `prepared` is empty then.
         Raises: ActionFailed whose `uncertain` says whether the effect may have happened.
         """
 
@@ -202,11 +256,13 @@ class Handler(Protocol):
         A failed read-back is evidence too ("not confirmed"), never an exception.
         """
 
-    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
-        """Stop at the provider what can be stopped, with at most one request, while `send` is under way.
+    async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
+        """Stop at the provider what can be stopped, with at most one request that changes anything, while `send` is
+        under way.
 
-        Returns `{"stopped": bool, "note": str}`: what was asked of the provider, and what goes on there. What can't be
-        stopped is said, not raised; nor is a failed request.
+        Returns `{"stopped": bool, "note": str, "ended"?: bool}`: what was asked of the provider, and what goes on
+        there. ended: true where `send` has seen the end and is about to return it; that is the result then. What can't
+        be stopped is said, not raised; nor is a failed request.
         """
 
 
@@ -215,6 +271,8 @@ class Offer:
     """A handler with the coordinates under which it is published.
 
     reads_first: `prepare` does I/O, so claim and intent are two commits. timeout_ms: published service level.
+    approval: who decides at this endpoint, where it says more than all rows do.
+    cancel_ms: how long `cancel` may take; None leaves it to the runtime.
     """
 
     capability_id: CapabilityId
@@ -225,6 +283,7 @@ class Offer:
     handler: Handler
     timeout_ms: int
     reads_first: bool
+    cancel_ms: int | None = None
 
 
 class Connector(Protocol):

@@ -2,7 +2,7 @@
 
 The row is the only place where a contract value is written. What can be derived is a property here, never a second
 member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`,
-`stream`, `stop`), implemented once by the connector.
+`stream`, `stop`, `recovery`), implemented once by the connector.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "Mode",
     "Operation",
     "PrepareRule",
+    "RecoveryRule",
     "SerialRule",
     "SessionPlace",
     "SessionRule",
@@ -71,6 +72,10 @@ StreamRule = Literal["none", "session", "completions", "responses", "run"]
 
 StopRule = Literal["none", "run"]
 """What a cancel stops at the provider. none: nothing can be stopped. run: the run that the path addresses."""
+
+RecoveryRule = Literal["none", "observe"]
+"""What becomes of an action that a crash interrupted after its intent (D4). none: it ends uncertain. observe: `send` is
+called again, marked as interrupted, and only reads what became of the request."""
 
 
 class Operation(BaseModel):
@@ -126,6 +131,7 @@ class Operation(BaseModel):
     session: SessionRule = "none"
     stream: StreamRule = "none"
     stop: StopRule = "none"
+    recovery: RecoveryRule = "none"
 
     @property
     def method(self) -> str:

@@ -19,6 +19,8 @@ from aip_hermes.contract.handler import (
     Prepared,
     Publish,
     SerialKey,
+    State,
+    stateless,
     unpublished,
 )
 from aip_hermes.contract.operation import Operation
@@ -176,7 +178,9 @@ class HermesHandler:
         text = {} if self._operation.body == "job" else wanted_facts(new_id=None, body=mapped.body)
         return {**mapped.ids, **named, **text, "sent_sha256": sent_facts(mapped.body)}
 
-    async def send(self, call: Call, prepared: Prepared, *, publish: Publish = unpublished) -> Answer:
+    async def send(
+        self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
+    ) -> Answer:
         context = self._context(call, prepared)
         asked = Asked(
             endpoint=self._endpoint,
@@ -225,7 +229,7 @@ class HermesHandler:
         outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
         return outcome
 
-    async def cancel(self, call: Call, prepared: Prepared) -> JsonObject:
+    async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         mapped = self._context(call, prepared).mapped
         return await stop(
             self._attempts,
