@@ -42,6 +42,9 @@ class UnboundHandler:
     async def describe(self, call: Call) -> Description | None:
         raise NotImplementedError
 
+    async def context(self, call: Call) -> JsonObject | None:
+        raise NotImplementedError
+
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aip_hermes.contract import Operation, load_operations
+from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.handler import (
     Answer,
     Call,
@@ -23,6 +24,7 @@ from aip_hermes.contract.handler import (
 )
 from aip_hermes.errors import ActionFailed, ProviderFailed
 from aip_hermes.ids import CapabilityId, EndpointId, TenantId
+from aip_hermes.ports import Faults, NoFaults
 
 __all__ = [
     "ScriptedCancelled",
@@ -78,6 +80,10 @@ async def _echo(call: Call) -> Answer:
     return Answer(output={"echo": dict(call.input)}, text=None)
 
 
+async def _no_context(call: Call) -> JsonObject | None:
+    return None
+
+
 @dataclass
 class ScriptedConnector:
     """Offers rows of the real file. `send` plays the provider; `failures` raises at a step, for example `prepare`."""
@@ -91,6 +97,9 @@ class ScriptedConnector:
     failures: dict[str, Exception] = field(default_factory=dict)
     facts: JsonObject = field(default_factory=lambda: {"rows": 1})
     snapshot: JsonObject = field(default_factory=lambda: {"started_at": 1893456000.42, "message_count": 4})
+    context: Callable[[Call], Awaitable[JsonObject | None]] = _no_context
+    approval: ApprovalTerms | None = None
+    """Who decides; None: as the rows say."""
     hold_s: float = 900.0
     sends: list[Call] = field(default_factory=list)
     steps: list[tuple[str, str]] = field(default_factory=list)
@@ -101,6 +110,7 @@ class ScriptedConnector:
     stopped: Mapping[str, Any] = field(default_factory=lambda: {"stopped": True, "note": "asked once"})
     streaming: frozenset[str] = frozenset()
     """Operations that are offered as streaming and cancellable, whatever their rows say."""
+    faults: Faults = field(default_factory=NoFaults)
     queueing: frozenset[str] = frozenset()
     """Operations that are offered in mode async too."""
 
@@ -120,6 +130,7 @@ class ScriptedConnector:
                 handler=_Handler(connector=self, operation=self._row(rows[name])),
                 timeout_ms=rows[name].timeout_ms,
                 reads_first=rows[name].prepare != "none",
+                approval=self.approval,
             )
             for endpoint in self.endpoints
             for name in self.operations
@@ -175,6 +186,10 @@ class _Handler:
         self.connector.note("describe", call)
         return Description(snapshot=self.connector.snapshot, summary="It holds 4 messages.")
 
+    async def context(self, call: Call) -> JsonObject | None:
+        self.connector.note("context", call)
+        return await self.connector.context(call)
+
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         self.connector.described.append(described)
         self.connector.note("prepare", call)
@@ -185,6 +200,8 @@ class _Handler:
     ) -> Answer:
         self.connector.sends.append(call)
         self.connector.note("send", call)
+        if not self.operation.read_only:
+            await self.connector.faults.reach("after_send")
         if self.connector.stream is not None:
             return await self.connector.stream(publish)
         return await self.connector.send(call)

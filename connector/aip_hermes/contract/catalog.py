@@ -222,12 +222,12 @@ def _told(offers: Iterable[Offer]) -> Mapping[TenantId | None, int]:
     A sum of hashes depends on no order, so two of these add up to what a tenant sees, at no cost per question.
     """
     told: dict[TenantId | None, int] = defaultdict(int)
-    digests: dict[tuple[int, int], tuple[str, str]] = {}
+    digests: dict[tuple[object, ...], tuple[str, str]] = {}
     for offer in offers:
         operation = offer.handler.operation
-        known = id(operation), offer.timeout_ms
+        known = id(operation), offer.timeout_ms, offer.approval
         if known not in digests:
-            contract = contract_digest(operation, offer.timeout_ms)
+            contract = contract_digest(operation, offer.timeout_ms, offer.approval)
             digests[known] = contract, schema_digest(operation.input, operation.output)
         coordinates = (str(offer.capability_id), offer.display_name, offer.base_url)
         published = repr((*coordinates, *digests[known])).encode("utf-8", "surrogatepass")

@@ -284,6 +284,7 @@ class Offer:
     timeout_ms: int
     reads_first: bool
     cancel_ms: int | None = None
+    approval: ApprovalTerms | None = None
 
 
 class Connector(Protocol):

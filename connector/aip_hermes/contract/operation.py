@@ -2,7 +2,7 @@
 
 The row is the only place where a contract value is written. What can be derived is a property here, never a second
 member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`,
-`stream`, `stop`, `recovery`), implemented once by the connector.
+`stream`, `stop`, `recovery`, `context`), implemented once by the connector.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ __all__ = [
     "AnswerRule",
     "BodyRule",
     "ConfirmRule",
+    "ContextRule",
     "Effect",
     "Mode",
     "Operation",
@@ -73,6 +74,10 @@ StreamRule = Literal["none", "session", "completions", "responses", "run"]
 StopRule = Literal["none", "run"]
 """What a cancel stops at the provider. none: nothing can be stopped. run: the run that the path addresses."""
 
+ContextRule = Literal["none", "children"]
+"""What is read for whoever decides about an approval (D25). none: nothing. children: the sessions that have the
+addressed one as their parent: what a delete would orphan or take along."""
+
 RecoveryRule = Literal["none", "observe"]
 """What becomes of an action that a crash interrupted after its intent (D4). none: it ends uncertain. observe: `send` is
 called again, marked as interrupted, and only reads what became of the request."""
@@ -127,6 +132,7 @@ class Operation(BaseModel):
     prepare: PrepareRule = "none"
     target: str | None = None
     """What an approval is about: a name in `targets`. None: nothing that could be read."""
+    context: ContextRule = "none"
     confirm: ConfirmRule = "none"
     session: SessionRule = "none"
     stream: StreamRule = "none"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.handler import Offer
 from aip_hermes.contract.operation import Operation
 from aip_hermes.contract.rows import load_capability_file
@@ -36,7 +37,7 @@ class Published:
         return cls(
             offer=offer,
             capability=publish(offer),
-            contract_digest=contract_digest(operation, offer.timeout_ms),
+            contract_digest=contract_digest(operation, offer.timeout_ms, offer.approval),
             schema_digest=schema_digest(operation.input, operation.output),
         )
 
@@ -87,7 +88,7 @@ def publish(offer: Offer) -> Capability:
             }
         ],
         "requires_human_approval": operation.approval is not None,
-        "contract": contract(operation, offer.timeout_ms),
+        "contract": contract(operation, offer.timeout_ms, offer.approval),
     }
     if operation.auth:
         published["auth"] = {"scheme": "bearer", "source": "endpoint.api_key"}
@@ -105,8 +106,11 @@ def published_description(offer: Offer) -> str:
 
 
 @lru_cache(maxsize=4096)
-def contract(operation: Operation, timeout_ms: int) -> CapabilityContract:
-    """Return the contract of a row; `timeout_ms` is the endpoint's (turns) or the row's own (all others)."""
+def contract(operation: Operation, timeout_ms: int, terms: ApprovalTerms | None = None) -> CapabilityContract:
+    """Return the contract of a row; `timeout_ms` is the endpoint's (turns) or the row's own (all others).
+
+    terms: who decides at this endpoint, where it says more than all rows do.
+    """
     common = load_capability_file().common
     idempotency: dict[str, Any] = {
         "requirement": operation.key,
@@ -142,13 +146,13 @@ def contract(operation: Operation, timeout_ms: int) -> CapabilityContract:
         "compensation": {"mode": common.compensation, "requires_approval": operation.approval is not None},
     }
     if operation.approval is not None:
-        parts["approval"] = _approval(operation.approval)
+        parts["approval"] = _approval(operation.approval, terms)
     return CapabilityContract.model_validate(parts)
 
 
 @lru_cache(maxsize=4096)
-def contract_digest(operation: Operation, timeout_ms: int) -> str:
-    return "sha256:" + sha256_hex(contract(operation, timeout_ms).wire())
+def contract_digest(operation: Operation, timeout_ms: int, terms: ApprovalTerms | None = None) -> str:
+    return "sha256:" + sha256_hex(contract(operation, timeout_ms, terms).wire())
 
 
 @lru_cache(maxsize=256)
@@ -157,15 +161,17 @@ def schema_digest(input_name: str, output_name: str) -> str:
     return "sha256:" + sha256_hex(schemas)
 
 
-def _approval(reason: str) -> dict[str, Any]:
+def _approval(reason: str, terms: ApprovalTerms | None) -> dict[str, Any]:
     values = load_capability_file().common.approval
+    selector = {"type": values.selector} if terms is None else terms.approver_selector.wire()
+    ttl_ms = values.ttl_ms if terms is None or terms.ttl_ms is None else terms.ttl_ms
     return {
         "required": True,
         "reason": reason,
-        "approver_selector": {"type": values.selector},
-        "ttl_ms": values.ttl_ms,
+        "approver_selector": selector,
+        "ttl_ms": ttl_ms,
         "evidence_requirements": list(values.evidence),
-        "minimum_distinct_principals": values.distinct_principals,
+        "minimum_distinct_principals": values.distinct_principals if terms is None else terms.approvers,
         "separation_of_duties": {
             "requester_must_differ": values.requester_must_differ,
             "operator_must_differ": values.operator_must_differ,

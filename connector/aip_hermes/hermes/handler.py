@@ -30,13 +30,10 @@ from aip_hermes.hermes import session_evidence as evidence
 from aip_hermes.hermes.answer import Asked
 from aip_hermes.hermes.answered import answered_session, failed_by_its_word, health_output, row_id, text_of
 from aip_hermes.hermes.attempts import Attempts
+from aip_hermes.hermes.children import children_of
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import Received, RequestSpec
-from aip_hermes.hermes.failures import (
-    HermesFailed,
-    MissingCredential,
-    TenantMismatch,
-)
+from aip_hermes.hermes.failures import HermesFailed, MissingCredential, TenantMismatch
 from aip_hermes.hermes.headers import headers_of_call
 from aip_hermes.hermes.preparation import (
     description_of,
@@ -132,6 +129,11 @@ class HermesHandler:
         return description_of(
             snapshot, target=self._target, ids=ids, operation=self._operation, endpoint=self._endpoint
         )
+
+    async def context(self, call: Call) -> JsonObject | None:
+        if self._operation.context == "none":
+            return None
+        return await children_of(self._rows(call, first=True), self._map(call).ids["session_id"])
 
     async def prepare(self, call: Call, described: Mapping[str, Any] | None) -> Prepared:
         mapped = self._map(call)

@@ -24,6 +24,7 @@ __all__ = ["Rows", "SessionRow"]
 
 _ROW: Final = "/api/sessions/{session_id}"
 _MESSAGES: Final = "/api/sessions/{session_id}/messages"
+_LISTING: Final = "/api/sessions?include_children=true"
 _READ_TIMEOUT_S: Final = 30.0
 _WORK: Final = ("api_call_count", "input_tokens", "output_tokens")
 
@@ -154,6 +155,21 @@ class Rows:
                 endpoint_id=self._endpoint.id,
                 session_id=subject.session_id,
                 details=subject.ids,
+            )
+        return found
+
+    async def listed(self, *, limit: int, offset: int) -> list[Any]:
+        """Return one page of all rows, children too, as the endpoint lists them.
+
+        Raises: HermesFailed, certain.
+        """
+        found = (await self._read(f"{_LISTING}&limit={limit}&offset={offset}", {})).get("data")
+        if not isinstance(found, list):
+            subject = self._subject({})
+            raise InvalidResponse(
+                f"{subject.said} answered a listing without `data`."
+                f" {step_after(subject, uncertain=False, mutation=False)}",
+                endpoint_id=self._endpoint.id,
             )
         return found
 
