@@ -233,7 +233,7 @@ async def test_a_stored_input_that_is_not_the_approved_one_is_not_executed(
 async def test_a_target_or_policy_that_is_not_the_approved_one_is_not_executed(site: Site, edit: str) -> None:
     async with site.open() as runtime:
         given, request = await ask(site, runtime)
-        site.faults.point = "decided"
+        site.faults.point = "after_decision"
         with pytest.raises(Crash):
             await runtime.decide(decision(request), reviewer())
     await site.edit(edit)

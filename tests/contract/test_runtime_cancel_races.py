@@ -53,7 +53,7 @@ def cancelling(site: Site, runtime: Runtime, given: wire.Action) -> list[asyncio
 @pytest.mark.requirement("runtime:cancel:just-claimed")
 @pytest.mark.parametrize("operation", ["session_chat", "session_create"])
 async def test_a_cancel_between_the_claim_and_the_first_step_stops_it(tmp_path: Path, operation: str) -> None:
-    site = Site(tmp_path, faults=HookAt("claimed"))
+    site = Site(tmp_path, faults=HookAt("after_claim"))
     async with site.open() as runtime, asyncio.timeout(30):
         given = action(operation, idempotency_key="k1")
         cancels = cancelling(site, runtime, given)
@@ -76,7 +76,7 @@ async def test_a_cancel_between_the_claim_and_the_queue_takes_it_out_of_the_queu
     connector = ScriptedConnector(queueing=frozenset({"session_chat"}), send=slow)
     site = Site(tmp_path, connector=connector, faults=HookAt())
     async with site.open() as runtime, asyncio.timeout(30):
-        site.faults.point = "claimed"
+        site.faults.point = "after_claim"
         given = action("session_chat", mode="async")
         cancels = cancelling(site, runtime, given)
         assert isinstance(await runtime.submit(given, owner(), MessageContext()), wire.Ack)
@@ -87,7 +87,7 @@ async def test_a_cancel_between_the_claim_and_the_queue_takes_it_out_of_the_queu
 
 @pytest.mark.requirement("runtime:cancel:last-moment")
 async def test_who_was_asked_in_time_never_begins_to_send(tmp_path: Path) -> None:
-    site = Site(tmp_path, faults=HookAt("intent"))
+    site = Site(tmp_path, faults=HookAt("after_intent"))
     async with site.open() as runtime, asyncio.timeout(30):
         given = action("session_chat")
 

@@ -17,30 +17,31 @@ CERTAIN, UNCERTAIN, DONE, NOTHING = "runtime.interrupted", "connector.scripted.o
 
 CRASHES: list[tuple[str, str, str, int]] = [
     # operation, point, what is known after the restart, sends before it
-    ("session_chat", "claimed", CERTAIN, 0),
-    ("session_chat", "locked", CERTAIN, 0),
-    ("session_chat", "prepared", CERTAIN, 0),
-    ("session_chat", "intent", UNCERTAIN, 0),
-    ("session_chat", "sent", UNCERTAIN, 1),
-    ("session_chat", "confirmed", UNCERTAIN, 1),
-    ("session_chat", "settled", DONE, 1),
-    ("session_fork", "claimed", CERTAIN, 0),
-    ("session_fork", "intent", UNCERTAIN, 0),
-    ("session_fork", "settled", DONE, 1),
+    ("session_chat", "after_claim", CERTAIN, 0),
+    ("session_chat", "after_lock", CERTAIN, 0),
+    ("session_chat", "after_prepare", CERTAIN, 0),
+    ("session_chat", "after_intent", UNCERTAIN, 0),
+    ("session_chat", "after_send", UNCERTAIN, 1),
+    ("session_chat", "after_answer", UNCERTAIN, 1),
+    ("session_chat", "before_settle", UNCERTAIN, 1),
+    ("session_chat", "after_settle", DONE, 1),
+    ("session_fork", "after_claim", CERTAIN, 0),
+    ("session_fork", "after_intent", UNCERTAIN, 0),
+    ("session_fork", "after_settle", DONE, 1),
     # Neither a lock nor a read: claim and intent are one commit, so a crash right after it may have sent.
-    ("session_create", "claimed", UNCERTAIN, 0),
-    ("session_create", "prepared", UNCERTAIN, 0),
-    ("session_create", "sent", UNCERTAIN, 1),
-    ("session_create", "confirmed", UNCERTAIN, 1),
-    ("session_create", "settled", DONE, 1),
+    ("session_create", "after_claim", UNCERTAIN, 0),
+    ("session_create", "after_prepare", UNCERTAIN, 0),
+    ("session_create", "after_answer", UNCERTAIN, 1),
+    ("session_create", "before_settle", UNCERTAIN, 1),
+    ("session_create", "after_settle", DONE, 1),
     # A safe read leaves no record until it settles.
-    ("session_get", "prepared", NOTHING, 0),
-    ("session_get", "sent", NOTHING, 1),
-    ("session_get", "confirmed", NOTHING, 1),
-    ("session_get", "settled", DONE, 1),
+    ("session_get", "after_prepare", NOTHING, 0),
+    ("session_get", "after_answer", NOTHING, 1),
+    ("session_get", "before_settle", NOTHING, 1),
+    ("session_get", "after_settle", DONE, 1),
     # Before a decision.
-    ("session_delete", "claimed", CERTAIN, 0),
-    ("session_delete", "approval_parked", "pending_approval", 0),
+    ("session_delete", "after_claim", CERTAIN, 0),
+    ("session_delete", "after_park", "pending_approval", 0),
 ]
 
 
@@ -93,13 +94,13 @@ async def test_a_crash_leaves_a_definite_state_and_at_most_one_send(
 
 @pytest.mark.requirement("runtime:crash:definite")
 async def test_every_fault_point_is_crashed_somewhere() -> None:
-    assert {point for _, point, _, _ in CRASHES} | {"decided"} == set(FAULT_POINTS)
+    assert {point for _, point, _, _ in CRASHES} | {"after_decision", "before_publish"} == set(FAULT_POINTS)
 
 
 @pytest.mark.requirement("runtime:serial:hold")
 async def test_a_turn_lost_in_a_crash_keeps_its_session_closed_from_the_restart_on(site: Site) -> None:
     turn = action("session_chat")
-    await crash(site, turn, "sent")
+    await crash(site, turn, "after_answer")
     site.clock.advance(50_000)
     async with site.open() as runtime:
         closed = await site.submit(runtime, action("session_fork", idempotency_key="F"))
@@ -112,18 +113,18 @@ async def test_a_turn_lost_in_a_crash_keeps_its_session_closed_from_the_restart_
 async def test_facts_of_the_intent_survive(site: Site) -> None:
     site.connector.facts = {"rows": 7, "title_hash": "ab"}
     for operation in ("session_chat", "session_create"):
-        await crash(site, action(operation, idempotency_key="K"), "sent")
+        await crash(site, action(operation, idempotency_key="K"), "after_answer")
     rows = await site.rows("SELECT facts FROM actions")
     assert [row["facts"] for row in rows] == ['{"rows":7,"title_hash":"ab"}'] * 2
 
 
-@pytest.mark.parametrize("point", ["claimed", "intent", "sent"])
+@pytest.mark.parametrize("point", ["after_claim", "after_intent", "after_answer"])
 async def test_an_action_of_a_withdrawn_connector_still_ends(site: Site, point: str) -> None:
     given = action("session_chat")
     await crash(site, given, point)
     await site.edit("UPDATE actions SET connector_id = 'gone'")
     async with site.open() as runtime:
-        assert await known(runtime, given.id) == (CERTAIN if point == "claimed" else "runtime.outcome_unknown")
+        assert await known(runtime, given.id) == (CERTAIN if point == "after_claim" else "runtime.outcome_unknown")
 
 
 async def parked(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:
@@ -135,13 +136,14 @@ async def parked(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Act
 @pytest.mark.parametrize(
     ("point", "expected", "sends"),
     [
-        ("decided", DONE, 1),
-        ("locked", DONE, 1),
-        ("prepared", DONE, 1),
-        ("intent", UNCERTAIN, 0),
-        ("sent", UNCERTAIN, 1),
-        ("confirmed", UNCERTAIN, 1),
-        ("settled", DONE, 1),
+        ("after_decision", DONE, 1),
+        ("after_lock", DONE, 1),
+        ("after_prepare", DONE, 1),
+        ("after_intent", UNCERTAIN, 0),
+        ("after_send", UNCERTAIN, 1),
+        ("after_answer", UNCERTAIN, 1),
+        ("before_settle", UNCERTAIN, 1),
+        ("after_settle", DONE, 1),
     ],
 )
 async def test_an_approved_action_runs_exactly_once_across_a_crash(
@@ -166,7 +168,7 @@ async def test_an_approved_action_runs_exactly_once_across_a_crash(
 async def test_a_resumed_action_whose_endpoint_is_down_fails_definitely_and_the_approval_shows_it(site: Site) -> None:
     async with site.open() as runtime:
         _, request = await parked(site, runtime)
-        site.faults.point = "decided"
+        site.faults.point = "after_decision"
         with pytest.raises(Crash):
             await runtime.decide(decision(request), reviewer())
     site.connector.failures["prepare"] = ScriptedTemporary("connection refused")
@@ -183,7 +185,7 @@ async def test_a_resumed_action_whose_endpoint_is_down_fails_definitely_and_the_
 async def test_a_denial_before_a_crash_stands(site: Site) -> None:
     async with site.open() as runtime:
         given, request = await parked(site, runtime)
-        site.faults.point = "decided"
+        site.faults.point = "after_decision"
         with pytest.raises(Crash):
             await runtime.decide(decision(request, decision="denied"), reviewer())
     async with site.open() as runtime:

@@ -154,7 +154,7 @@ async def test_an_approval_that_could_not_be_recorded_is_a_certain_failure(site:
 @pytest.mark.requirement("runtime:result:deadline")
 async def test_time_that_is_over_before_the_intent_sends_nothing(site: Site) -> None:
     async def passes(point: str) -> None:
-        if point == "prepared":
+        if point == "after_prepare":
             site.clock.advance(5_000)
 
     site.faults.reach = passes  # type: ignore[method-assign]
@@ -175,7 +175,7 @@ async def test_a_clock_that_is_set_back_gives_nobody_more_time(site: Site) -> No
         return await answer
 
     async def back(point: str) -> None:
-        if point == "prepared":
+        if point == "after_prepare":
             site.clock.advance(-3_600_000)
 
     site.faults.reach = back  # type: ignore[method-assign]

@@ -355,8 +355,8 @@ async def test_of_two_equal_reads_the_first_to_settle_answers_both(site: Site) -
         release.set()
         one, other = await asyncio.gather(*running)
     assert one == other
-    assert "claimed" not in site.faults.reached
-    assert "intent" not in site.faults.reached
+    assert "after_claim" not in site.faults.reached
+    assert "after_intent" not in site.faults.reached
 
 
 @pytest.mark.requirement("runtime:store:no-input-kept")

@@ -103,7 +103,8 @@ async def test_who_asks_again_while_it_waits_is_told_that_it_waits(tmp_path: Pat
 
 @pytest.mark.requirement("runtime:queue:crash", "runtime:queue:runs-once")
 @pytest.mark.parametrize(
-    ("point", "state", "sends"), [("locked", "completed", 1), ("prepared", "completed", 1), ("intent", "failed", 0)]
+    ("point", "state", "sends"),
+    [("after_lock", "completed", 1), ("after_prepare", "completed", 1), ("after_intent", "failed", 0)],
 )
 async def test_a_crash_of_the_worker_leaves_a_definite_state(
     tmp_path: Path, point: str, state: str, sends: int
@@ -129,11 +130,11 @@ async def test_a_crash_of_the_worker_leaves_a_definite_state(
 @pytest.mark.requirement("runtime:queue:crash")
 async def test_an_input_that_can_no_longer_be_read_ends_certain(tmp_path: Path) -> None:
     site = queueing_site(tmp_path)
-    site.faults = CrashAt("locked")
+    site.faults = CrashAt("after_lock")
     async with site.open() as runtime:
         given = await queued(runtime)
         async with asyncio.timeout(30):
-            while "locked" not in site.faults.reached:
+            while "after_lock" not in site.faults.reached:
                 await runtime.status(given.id, owner())
     await site.edit("UPDATE actions SET parked = '{}'")
     async with site.open() as runtime:
@@ -149,11 +150,11 @@ async def test_who_waited_too_long_fails_and_sends_nothing(tmp_path: Path) -> No
     clock = ManualClock()
     site = queueing_site(tmp_path)
     site.clock = clock
-    site.faults = CrashAt("locked")
+    site.faults = CrashAt("after_lock")
     async with site.open() as runtime:
         given = await queued(runtime)
         async with asyncio.timeout(30):
-            while "locked" not in site.faults.reached:
+            while "after_lock" not in site.faults.reached:
                 await runtime.status(given.id, owner())
     clock.advance(10_001)
     async with site.open() as runtime:

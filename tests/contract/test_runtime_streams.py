@@ -102,19 +102,20 @@ async def test_a_chunk_is_readable_while_the_action_runs(tmp_path: Path, mode: s
 
 
 @pytest.mark.requirement("runtime:chunks:survive", "runtime:chunks:ordered")
-async def test_published_chunks_survive_a_crash(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("point", "kept"), [("before_publish", 0), ("after_answer", 4)])
+async def test_published_chunks_survive_a_crash(tmp_path: Path, point: str, kept: int) -> None:
     gate = Gate(3)
     site = streaming_site(tmp_path, gate)
     given = action("session_chat", mode="streaming")
     for _ in range(3):
         gate.go_on.release()
-    site.faults = CrashAt("sent")
+    site.faults = CrashAt(point)
     with pytest.raises(Crash):
         async with site.open() as runtime:
             await site.submit(runtime, given)
     async with site.open() as runtime:
         _, chunks = await pages(runtime, given.id, include_chunks=True)
-        assert [chunk.sequence for chunk in chunks] == [0, 1, 2, 3]
+        assert [chunk.sequence for chunk in chunks] == list(range(kept))
         status = await runtime.status(given.id, owner(), include_result=True)
     assert status.state == "failed"
     assert status.result is not None

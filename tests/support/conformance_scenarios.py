@@ -115,7 +115,7 @@ async def idempotency_duplicates(site: KitSite) -> Observed:
     run = site.action("run_start", input=RUN, idempotency_key="run")
     other = run.model_copy(update={"input": RUN | {"input": "Delete the backups."}})
     replayed = site.action("run_start", input=RUN, idempotency_key="run")
-    site.faults.point = "intent"
+    site.faults.point = "after_intent"
     async with site.open() as runtime:
         both = asyncio.gather(site.submit(runtime, run), site.submit(runtime, run))
         await site.faults.entered.wait()
@@ -142,7 +142,7 @@ async def cancellation_races(site: KitSite) -> Observed:
     waiting = site.action("session_chat_stream", input=TURN, mode="streaming")
     flying = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
     late = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
-    site.faults.point = "locked"
+    site.faults.point = "after_lock"
     async with site.open() as runtime:
         running = asyncio.create_task(site.submit(runtime, waiting))
         await site.faults.entered.wait()
@@ -225,7 +225,7 @@ async def errors_uncertain_outcomes(site: KitSite) -> Observed:
 
 async def restart_reconnect(site: KitSite) -> Observed:
     run = site.action("run_start", input=RUN, idempotency_key="run")
-    site.faults.crash_at = "sent"
+    site.faults.crash_at = "after_answer"
     async with site.open() as runtime:
         with contextlib.suppress(Crash):
             await site.submit(runtime, run)
@@ -260,7 +260,7 @@ async def _reader_comes_back(site: KitSite) -> tuple[dict[str, Any], list[str]]:
         behind = await site.read_on(runtime, turn, first.cursor)
 
         go_on.clear()
-        site.faults.crash_at = "sent"
+        site.faults.crash_at = "after_answer"
         running = asyncio.create_task(site.submit(runtime, cut))
         seen_before = await site.read_until(runtime, cut, 1)
         go_on.set()

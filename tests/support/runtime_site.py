@@ -146,6 +146,7 @@ class Site:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Runtime]:
         """Start the runtime; leaving it after a crash writes nothing."""
+        self.connector.faults = self.faults
         runtime = await Runtime.open(
             path=self.path,
             catalog=Catalog(self.connector.offers()),

@@ -21,6 +21,7 @@ import httpx
 from aip_hermes.contract import load_capability_file
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, FailureReason, Received, RequestSpec
+from aip_hermes.ports import Faults, NoFaults
 
 __all__ = ["CONNECT_TIMEOUT_S", "HermesClient", "Incoming", "Transport"]
 
@@ -37,7 +38,8 @@ class HermesClient:
     """HTTP to one endpoint.
 
     transport: stands in for the network; production passes None. max_json_bytes: of one answer, checked against
-    Content-Length first, then while reading; None: as published.
+    Content-Length first, then while reading; None: as published. faults: `after_send` is reached when a mutation has
+    been written and nothing of its answer was read.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class HermesClient:
         *,
         transport: Transport | None = None,
         max_json_bytes: int | None = None,
+        faults: Faults | None = None,
     ) -> None:
+        self._faults = faults or NoFaults()
         self._origin = httpx.URL(endpoint.base_url)
         self._max_json_bytes = max_json_bytes or load_capability_file().connector.max_json_response_bytes
         # Loopback traffic never meets a proxy, whatever the environment says.
@@ -73,7 +77,7 @@ class HermesClient:
 
         Raises: ExchangeFailed.
         """
-        progress = _Progress()
+        progress = _Progress(self._faults if request.mutation else NoFaults())
         with progress.judging():
             message = self._message(request, progress)
             async with asyncio.timeout(request.timeout_s):
@@ -92,7 +96,7 @@ class HermesClient:
         a single byte.
         Raises: ExchangeFailed, also from the reading.
         """
-        progress = _Progress()
+        progress = _Progress(self._faults if request.mutation else NoFaults())
         ends_at = asyncio.get_running_loop().time() + request.timeout_s
         with progress.judging(ends_at):
             message = self._message(request, progress)
@@ -177,7 +181,8 @@ class _Progress:
     A transport that reports nothing (a test's) counts as having sent, unless its error says that it never connected.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
         self.status: int | None = None
         self._watched = False
         self._began = False
@@ -186,6 +191,8 @@ class _Progress:
         self._watched = True
         if event.endswith("send_request_headers.started") and not event.startswith(("proxy_", "socks")):
             self._began = True
+        elif event.endswith("send_request_body.complete"):
+            await self._faults.reach("after_send")
 
     @contextmanager
     def judging(self, ends_at: float | None = None) -> Iterator[None]:

@@ -57,7 +57,9 @@ class HermesConnector:
             raise ValueError("two Hermes endpoints have the same id")
         self._facts = load_capability_file().connector
         self._confirm_s = confirm_s
-        self._clients = {endpoint.id: HermesClient(endpoint, transport=transport) for endpoint in self._endpoints}
+        self._clients = {
+            endpoint.id: HermesClient(endpoint, transport=transport, faults=faults) for endpoint in self._endpoints
+        }
         rows = load_operations() if operations is None else operations
         self._offers = tuple(
             self._offer(row, endpoint, clock=clock, faults=faults)

@@ -6,68 +6,37 @@ attempts. Source: runtime behaviour §15, §16.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Chunk
-from aip_hermes.database import Connection, Database, StoreFailure
-from aip_hermes.ports import Clock
+from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.runtime.events import Origin, append_event
 from aip_hermes.runtime.failures import ChunkNotStored
+from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES, to_json
 
-__all__ = ["Chunks", "Watchers", "chunk_event_id"]
-
-_Key = tuple[str, str]
-
-
-class Watchers:
-    """Wakes those of this process who follow an action, after each commit that concerns it."""
-
-    def __init__(self) -> None:
-        self._events: dict[_Key, set[asyncio.Event]] = {}
-
-    @asynccontextmanager
-    async def watching(self, *, tenant: str, action_id: str) -> AsyncIterator[asyncio.Event]:
-        """Yield an event that `changed` sets. Clear it before reading, so that nothing is missed."""
-        event = asyncio.Event()
-        self._events.setdefault((tenant, action_id), set()).add(event)
-        try:
-            yield event
-        finally:
-            waiting = self._events[(tenant, action_id)]
-            waiting.discard(event)
-            if not waiting:
-                del self._events[(tenant, action_id)]
-
-    def changed(self, *, tenant: str, action_id: str) -> None:
-        """Wake everybody who follows the action."""
-        for event in self._events.get((tenant, action_id), ()):
-            event.set()
+__all__ = ["Chunks", "chunk_event_id"]
 
 
 class Chunks:
     """Publishes for one attempt; what `send` gets as its `publish`."""
 
-    def __init__(self, *, database: Database, watchers: Watchers, clock: Clock, origin: Origin) -> None:
-        self._database = database
-        self._watchers = watchers
-        self._clock = clock
+    def __init__(self, footing: Footing, *, origin: Origin) -> None:
+        self._footing = footing
         self._origin = origin
 
     async def publish(self, chunk: Chunk) -> None:
         """Store a chunk and its event durably. Raises: ChunkNotStored."""
+        await self._footing.faults.reach("before_publish")
         try:
-            await self._database.write(lambda connection: self._append(connection, chunk))
+            await self._footing.database.write(lambda connection: self._append(connection, chunk))
         except StoreFailure as exc:
             raise ChunkNotStored("a chunk of the stream could not be stored", retryable=False) from exc
-        self._watchers.changed(tenant=self._origin.tenant, action_id=self._origin.action_id)
+        self._footing.watchers.changed(tenant=self._origin.tenant, action_id=self._origin.action_id)
 
     def _append(self, connection: Connection, chunk: Chunk) -> None:
-        origin, now = self._origin, self._clock.now_ms()
+        origin, now = self._origin, self._footing.now_ms()
         address = {"tenant": origin.tenant, "action_id": origin.action_id}
         last = connection.execute(QUERIES["last_chunk"], address)
         sequence = last[0]["sequence"] + 1 if last else 0

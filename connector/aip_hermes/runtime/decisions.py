@@ -178,7 +178,7 @@ class Decisions:
 
     async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
         """Nothing is read between the commit and the run: a released action has nobody else to run it."""
-        await self._footing.faults.reach("decided")
+        await self._footing.faults.reach("after_decision")
         if action["state"] == "running":
             await self.resume(action, row)
         else:

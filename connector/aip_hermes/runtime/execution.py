@@ -68,6 +68,7 @@ class Executor:
         self._footing.running.enter(progress.running, **address)
         try:
             outcome = await self._attempt(submission, ready, progress)
+            await self._footing.faults.reach("before_settle")
         except BaseException:
             if progress.held is not None:
                 self._locks.free(progress.held.key)
@@ -92,6 +93,7 @@ class Executor:
         Returns: what is kept, or the verdict of an equal read that settled first.
         """
         outcome = await self._attempt(submission, None, _Progress(RunningAction(cancellable=False)))
+        await self._footing.faults.reach("before_settle")
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
             verdict = claim(connection, submission, now=self._footing.now_ms(), intent_at=None, facts=None)
@@ -101,7 +103,7 @@ class Executor:
 
         outcome = _storable(submission, outcome)
         stored = await self._footing.database.write(once)
-        await self._footing.faults.reach("settled")
+        await self._footing.faults.reach("after_settle")
         return stored
 
     async def aclose(self) -> None:
@@ -169,27 +171,26 @@ class Executor:
         serial = submission.handler.serial_key(call)
         if serial is not None:
             progress.held = await self._locks.acquire(serial, call, tenant=submission.tenant)
-            await self._footing.faults.reach("locked")
+            await self._footing.faults.reach("after_lock")
         call = submission.call(
             deadline_ms=self._footing.now_ms() + submission.timeout_ms,
             previous_uncertain=progress.held.previous_uncertain if progress.held else None,
         )
         prepared = ready if ready is not None else await self._prepare(submission, call)
-        await self._footing.faults.reach("prepared")
+        await self._footing.faults.reach("after_prepare")
         if not submission.read_only and not progress.intent:
             if call.deadline_ms is not None and self._footing.now_ms() >= call.deadline_ms:
                 raise _overrun(submission, uncertain=False)
             await self._record_intent(submission, prepared)
             progress.intent = True
-            await self._footing.faults.reach("intent")
+            await self._footing.faults.reach("after_intent")
         progress.sending = (call, prepared)
         if not progress.running.begin_sending():
             return _cancelled(submission, progress, None)
         outcome = await self._send(submission, call, prepared)
         progress.running.phase = "after"
-        await self._footing.faults.reach("sent")
+        await self._footing.faults.reach("after_answer")
         outcome = await self._confirm(submission, call, prepared, outcome)
-        await self._footing.faults.reach("confirmed")
         return _checked_output(submission, outcome)
 
     async def _prepare(self, submission: Submission, call: Call) -> Prepared:
@@ -233,9 +234,7 @@ class Executor:
             session_id=submission.context.aip_session_id,
             correlation_id=submission.context.correlation_id,
         )
-        return Chunks(
-            database=self._footing.database, watchers=self._footing.watchers, clock=self._footing.clock, origin=origin
-        ).publish
+        return Chunks(self._footing, origin=origin).publish
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000
@@ -283,7 +282,7 @@ class Executor:
         finally:
             if held is not None:
                 self._locks.free(held.key)
-        await self._footing.faults.reach("settled")
+        await self._footing.faults.reach("after_settle")
         self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
         self._footing.watchers.changed(tenant=submission.tenant, action_id=submission.action.id)
         return stored

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from aip_hermes.database import Database
 from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.runtime.cancellation import RunningActions
-from aip_hermes.runtime.chunks import Watchers
 from aip_hermes.runtime.limits import RuntimeLimits
-from aip_hermes.runtime.waiting import Finished
+from aip_hermes.runtime.waiting import Finished, Watchers
 
 __all__ = ["Footing"]
 

@@ -10,12 +10,24 @@ from aip_hermes.contract import load_capability_file
 __all__ = ["FAULT_POINTS", "FaultPoint", "RuntimeLimits"]
 
 FaultPoint = Literal[
-    "claimed", "locked", "prepared", "intent", "sent", "confirmed", "settled", "approval_parked", "decided"
+    "after_claim",
+    "after_lock",
+    "after_prepare",
+    "after_intent",
+    "after_send",
+    "before_publish",
+    "after_answer",
+    "before_settle",
+    "after_settle",
+    "after_park",
+    "after_decision",
 ]
-"""claimed: Action ID and key are taken. locked: the session is held. prepared: everything was read, nothing sent.
-intent: durable, the next step sends. sent: the provider answered or failed. confirmed: read back. settled: the result
-is committed, nobody was told. approval_parked: the approval is committed, nobody was told. decided: the decision is
-committed, its consequence is not. A safe read passes prepared, sent, confirmed and settled only."""
+"""after_claim: Action ID and key are taken. after_lock: the session is held. after_prepare: all was read, nothing
+sent. after_intent: durable, the next step sends. after_send: a mutation was written, nothing of its answer read;
+reached by the connector. before_publish: a chunk is in hand and not stored. after_answer: the provider's answer, or its
+failure, is in hand. before_settle: read back and checked, the outcome is known and not stored. after_settle: the result
+is committed, nobody was told. after_park: the approval is committed, nobody was told. after_decision: the decision is
+committed, its consequence is not. A safe read has no claim, lock, intent nor after_send."""
 
 FAULT_POINTS: Final[tuple[FaultPoint, ...]] = get_args(FaultPoint)
 

@@ -222,7 +222,7 @@ class Pipeline:
         verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):
             return await self._from_verdict(submission, verdict)
-        await self._footing.faults.reach("claimed")
+        await self._footing.faults.reach("after_claim")
         submission = submission.with_changes(attempt=verdict.attempt)
         if submission.approval_policy is not None:
             return await self._ask(submission, submission.approval_policy)
@@ -270,7 +270,7 @@ class Pipeline:
         except Exception as exc:
             ready = self._broken(submission, exc)
         else:
-            await self._footing.faults.reach("approval_parked")
+            await self._footing.faults.reach("after_park")
             self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
             return answer(submission.action.id, stored)
         return answer(submission.action.id, await self._executor.run(submission, ready=ready))

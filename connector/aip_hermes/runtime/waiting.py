@@ -1,15 +1,15 @@
-"""Waiting with an end, on the injected clock."""
+"""Waiting with an end, on the injected clock, and what wakes those of this process who wait or follow."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from aip_hermes.ports import Clock
 
-__all__ = ["Finished", "Overrun", "within"]
+__all__ = ["Finished", "Overrun", "Watchers", "within"]
 
 T = TypeVar("T")
 _Key = tuple[str, str]
@@ -72,3 +72,28 @@ class Finished:
         for future in self._waiting.pop((tenant, action_id), set()):
             if not future.done():
                 future.set_result(stored)
+
+
+class Watchers:
+    """Wakes those of this process who follow an action, after each commit that concerns it."""
+
+    def __init__(self) -> None:
+        self._events: dict[_Key, set[asyncio.Event]] = {}
+
+    @asynccontextmanager
+    async def watching(self, *, tenant: str, action_id: str) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that `changed` sets. Clear it before reading, so that nothing is missed."""
+        event = asyncio.Event()
+        self._events.setdefault((tenant, action_id), set()).add(event)
+        try:
+            yield event
+        finally:
+            waiting = self._events[(tenant, action_id)]
+            waiting.discard(event)
+            if not waiting:
+                del self._events[(tenant, action_id)]
+
+    def changed(self, *, tenant: str, action_id: str) -> None:
+        """Wake everybody who follows the action."""
+        for event in self._events.get((tenant, action_id), ()):
+            event.set()
