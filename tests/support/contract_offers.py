@@ -18,6 +18,7 @@ from aip_hermes.contract.handler import (
     Publish,
     SerialKey,
     State,
+    Traces,
     stateless,
     unpublished,
 )
@@ -54,6 +55,9 @@ class UnboundHandler:
         raise NotImplementedError
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
+        raise NotImplementedError
+
+    def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
         raise NotImplementedError
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:

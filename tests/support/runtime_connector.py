@@ -19,6 +19,7 @@ from aip_hermes.contract.handler import (
     Publish,
     SerialKey,
     State,
+    Traces,
     stateless,
     unpublished,
 )
@@ -209,6 +210,11 @@ class _Handler:
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         self.connector.note("confirm", call)
         return self.connector.confirm(outcome)
+
+    def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
+        session = f"scripted:{call.input.get('session_id', '')}"
+        erases = frozenset({session} if self.operation.method == "DELETE" else ())
+        return Traces(about=frozenset({session}), erases=erases)
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         self.connector.note("cancel", call)

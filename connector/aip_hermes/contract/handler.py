@@ -44,6 +44,7 @@ __all__ = [
     "Publish",
     "SerialKey",
     "State",
+    "Traces",
     "stateless",
     "unpublished",
 ]
@@ -148,6 +149,18 @@ class Answer:
     requires_human: bool = False
     begins: str | None = None
     ends: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traces:
+    """Whose text an end leaves behind, and whose text ends with it (design D23).
+
+    Names that the connector makes, unique over all connectors: what is deleted is named here as it was named by those
+    who left text about it. about: of what the output and the chunks hold text. erases: of what no text may stay.
+    """
+
+    about: frozenset[str] = frozenset()
+    erases: frozenset[str] = frozenset()
 
 
 ChunkKind = Literal["data", "progress", "tool", "thought", "preview", "pending_approval", "error", "done"]
@@ -255,6 +268,9 @@ class Handler(Protocol):
 
         A failed read-back is evidence too ("not confirmed"), never an exception.
         """
+
+    def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
+        """Name whose text this end holds and whose text it ends. No I/O. outcome: None before there is one."""
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         """Stop at the provider what can be stopped, with at most one request that changes anything, while `send` is

@@ -26,6 +26,7 @@ __all__ = [
     "SessionRule",
     "StopRule",
     "StreamRule",
+    "TextRule",
 ]
 
 Effect = Literal[
@@ -83,6 +84,11 @@ RecoveryRule = Literal["none", "observe"]
 called again, marked as interrupted, and only reads what became of the request."""
 
 
+TextRule = Literal["none", "named", "listed"]
+"""Whether an answer holds text of a transcript, which is kept for some hours only (D23), and about what. named: about
+what path, call and answer name. listed: also about each row of the answer's `data`."""
+
+
 class Operation(BaseModel):
     """A frozen row. Unknown members stop the start, so that a typo can't pass for a default.
 
@@ -137,6 +143,7 @@ class Operation(BaseModel):
     session: SessionRule = "none"
     stream: StreamRule = "none"
     stop: StopRule = "none"
+    text: TextRule = "none"
     recovery: RecoveryRule = "none"
 
     @property

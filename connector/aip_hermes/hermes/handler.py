@@ -20,6 +20,7 @@ from aip_hermes.contract.handler import (
     Publish,
     SerialKey,
     State,
+    Traces,
     stateless,
     unpublished,
 )
@@ -45,6 +46,7 @@ from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
 from aip_hermes.hermes.stream_reading import read_stream
+from aip_hermes.hermes.traces import traces_of
 from aip_hermes.hermes.wanted import sent_facts, wanted_facts
 from aip_hermes.hermes.wording import Subject
 from aip_hermes.ports import Clock, Faults
@@ -230,6 +232,16 @@ class HermesHandler:
             return replace(outcome, output=outcome.output | {"_aip": ours})
         outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
         return outcome
+
+    def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
+        mapped = self._map(call)
+        return traces_of(
+            self._operation,
+            endpoint_id=self._endpoint.id,
+            ids=mapped.ids,
+            session_id=mapped.session_id,
+            output=None if outcome is None else outcome.output,
+        )
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         mapped = self._context(call, prepared).mapped

@@ -12,6 +12,7 @@ from typing import Any
 from aip_hermes.errors import ActionFailed, ProviderFailed, RequestRefused
 
 __all__ = [
+    "ActionGone",
     "ActionIdConflict",
     "ActionNotFound",
     "ApprovalDenied",
@@ -43,6 +44,7 @@ __all__ = [
     "QueueDelayExceeded",
     "ResultNotReady",
     "RuntimeStopping",
+    "StateUnavailable",
     "TenantMismatch",
     "TimeoutExceeded",
     "TransactionUnsupported",
@@ -68,6 +70,10 @@ class ActionIdConflict(RequestRefused, code="action.id_conflict"):
 
 class ActionNotFound(RequestRefused, code="action.not_found"):
     """No such action for this tenant."""
+
+
+class ActionGone(RequestRefused, code="action.gone"):
+    """The action ended, and what it answered is no longer kept (design D23)."""
 
 
 class ResultNotReady(RequestRefused, code="action.result_not_ready", category="temporary"):
@@ -174,12 +180,16 @@ class CapabilityWithdrawn(ActionFailed, code="connector.operation_unsupported"):
     """The capability was withdrawn between approval and execution."""
 
 
-class QueueDelayExceeded(ActionFailed, code="sla.queue_delay_exceeded", category="policy"):
-    """A queued action waited longer than its service level allows."""
+class QueueDelayExceeded(ActionFailed, code="sla.queue_delay_exceeded", category="policy", outside_request=True):
+    """A queued action waited longer than its service level allows. It never started: its key is free (design D2)."""
 
 
 class ChunkNotStored(ActionFailed, code="runtime.chunk_not_stored", category="temporary"):
     """A chunk of a running stream could not be kept."""
+
+
+class StateUnavailable(ActionFailed, code="runtime.state_unavailable", category="temporary", retryable=True):
+    """What a connector keeps about its calls could not be read or stored; nothing was written."""
 
 
 class HandlerBroken(ProviderFailed, code="connector.runtime_failure"):

@@ -20,7 +20,18 @@ MIGRATIONS: Final = "aip_hermes.runtime.store.migrations"
 
 QUERIES: Final[Mapping[str, str]] = Queries.load(
     package="aip_hermes.runtime.store",
-    names=("actions.sql", "approvals.sql", "chunks.sql", "decisions.sql", "events.sql", "locks.sql", "queue.sql", "records.sql", "retention.sql"),
+    names=(
+        "actions.sql",
+        "approvals.sql",
+        "chunks.sql",
+        "decisions.sql",
+        "events.sql",
+        "locks.sql",
+        "queue.sql",
+        "records.sql",
+        "retention.sql",
+        "state.sql",
+    ),
 )
 
 

@@ -1,0 +1,127 @@
+"""What goes with time: text after its hours, and, by a command, whatever is older than the operator wants to keep.
+
+Never touched: unfinished actions, fences that still answer, approvals that wait, receipts and the audit log. Of a
+mutation a slim row stays: its Action ID never runs twice, and a query says that its result is gone. A read goes whole.
+Source: design D23, §6; runtime behaviour §19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aip_hermes.database import Connection, Database
+from aip_hermes.ports import Clock
+from aip_hermes.runtime.erasure import erase
+from aip_hermes.runtime.store import QUERIES, from_json
+
+__all__ = ["Pruned", "erase_expired", "prune"]
+
+_AT_ONCE: Final = 200
+"""Actions of one transaction: others get their turn in between."""
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pruned:
+    """What a pruning removed, or would remove.
+
+    rows: table → rows; `results` are outputs that were erased from rows that stay. dry_run: nothing was changed.
+    """
+
+    rows: Mapping[str, int]
+    dry_run: bool
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+def erase_expired(connection: Connection, *, now: int, keep_ms: int, limit: int = _AT_ONCE) -> int:
+    """Erase text that has been kept for `keep_ms`, at most of `limit` actions; return of how many.
+
+    Call it again while it returns `limit`.
+    """
+    rows = connection.execute(QUERIES["fetch_expired_text"], {"before": now - keep_ms, "limit": limit})
+    for row in rows:
+        erase(connection, row, reason="expired", now=now)
+    return len(rows)
+
+
+async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run: bool = False) -> Pruned:
+    """Remove what settled more than `older_than_ms` (an age, milliseconds, at least 0) ago.
+
+    A server may run on the same store meanwhile. Raises: ValueError, StoreFailure; what was removed by then stays so.
+    """
+    if older_than_ms < 0:
+        raise ValueError("older_than_ms is an age: 0 or more")
+    now = clock.now_ms()
+    before = now - older_than_ms
+    run = database.read if dry_run else database.write
+    rows = dict.fromkeys(("actions", "results", "chunks", "events", "idempotency_keys", "message_ids"), 0)
+    after: int | None = -1
+    while after is not None:
+        place = after
+
+        def some(connection: Connection) -> tuple[dict[str, int], int | None]:
+            return _prune_some(connection, after=place, before=before, now=now, dry_run=dry_run)  # noqa: B023
+
+        counts, after = await run(some)
+        _add(rows, counts)
+    _add(rows, await run(lambda connection: _prune_fences(connection, before=before, now=now, dry_run=dry_run)))
+    return Pruned(rows=rows, dry_run=dry_run)
+
+
+def _prune_some(
+    connection: Connection, *, after: int, before: int, now: int, dry_run: bool
+) -> tuple[dict[str, int], int | None]:
+    """Take the next few actions; return the counts, and the place to go on from or None."""
+    found = connection.execute(
+        QUERIES["fetch_prunable"], {"after": after, "before": before, "now": now, "limit": _AT_ONCE}
+    )
+    newest = connection.execute(QUERIES["last_event"])
+    log_end = newest[0]["seq"] if newest else 0
+    rows: dict[str, int] = {}
+    for row in found:
+        _add(rows, _prune_action(connection, row, log_end=log_end, now=now, dry_run=dry_run))
+    return rows, found[-1]["place"] if len(found) == _AT_ONCE else None
+
+
+def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, dry_run: bool) -> dict[str, int]:
+    address = {"tenant": row["tenant"], "action_id": row["action_id"]}
+    in_log = {**address, "newest": log_end}
+    holds_output = "output" in (from_json(row["result"]) or {})
+    rows = {
+        "events": connection.execute(QUERIES["count_events"], in_log)[0]["found"],
+        "chunks": connection.execute(QUERIES["count_chunks"], address)[0]["found"],
+        "actions": int(row["read_only"]),
+        "results": int(holds_output and not row["read_only"]),
+    }
+    if dry_run:
+        return rows
+    if rows["events"]:
+        last = connection.execute(QUERIES["last_event_of_action"], in_log)[0]["seq"]
+        connection.execute(QUERIES["drop_events"], in_log)
+        connection.execute(QUERIES["move_log_start"], {"through": last})
+    erase(connection, row, reason="pruned", now=now)
+    if row["read_only"]:
+        connection.execute(QUERIES["drop_action"], address)
+    return rows
+
+
+def _prune_fences(connection: Connection, *, before: int, now: int, dry_run: bool) -> dict[str, int]:
+    rows = {
+        "idempotency_keys": connection.execute(QUERIES["count_expired_keys"], {"before": min(before, now)})[0]["found"],
+        "message_ids": connection.execute(QUERIES["count_expired_messages"], {"now": now})[0]["found"],
+    }
+    if not dry_run:
+        connection.execute(QUERIES["drop_expired_keys"], {"before": min(before, now)})
+        connection.execute(QUERIES["drop_expired_messages"], {"now": now})
+    return rows
+
+
+def _add(rows: dict[str, int], more: Mapping[str, int]) -> None:
+    for table, count in more.items():
+        rows[table] = rows.get(table, 0) + count

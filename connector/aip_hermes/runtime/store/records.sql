@@ -1,0 +1,67 @@
+-- name: list_actions
+-- A slice of a tenant's actions, the one that changed first before the others.
+SELECT * FROM actions
+WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
+    AND (:principal IS NULL OR principal_id = :principal)
+    AND (:state IS NULL OR state = :state)
+    AND (:uncertain IS NULL OR uncertain = :uncertain)
+    AND (:capability IS NULL OR capability_id = :capability)
+    AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
+    AND (:session IS NULL OR session_id = :session)
+    AND (:approval IS NULL OR approval_id = :approval)
+ORDER BY updated_at, action_id
+LIMIT :limit OFFSET :offset;
+
+-- name: count_actions
+-- How many actions `list_actions` would give without a limit.
+SELECT count(*) AS found FROM actions
+WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
+    AND (:principal IS NULL OR principal_id = :principal)
+    AND (:state IS NULL OR state = :state)
+    AND (:uncertain IS NULL OR uncertain = :uncertain)
+    AND (:capability IS NULL OR capability_id = :capability)
+    AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
+    AND (:session IS NULL OR session_id = :session)
+    AND (:approval IS NULL OR approval_id = :approval);
+
+-- name: fetch_log_page
+-- The next events of a tenant, with the owner of each one's action.
+SELECT e.seq, e.kind, e.event, a.principal_id
+FROM events e LEFT JOIN actions a ON a.tenant = e.tenant AND a.action_id = e.action_id
+WHERE e.tenant = :tenant AND e.seq > :after
+ORDER BY e.seq LIMIT :limit;
+
+-- name: last_receipt
+-- The newest receipt of a chain.
+SELECT position, hash FROM receipts WHERE tenant = :tenant AND chain_id = :chain_id ORDER BY position DESC LIMIT 1;
+
+-- name: append_receipt
+-- The next receipt of a chain.
+INSERT INTO receipts (tenant, chain_id, position, receipt_id, hash, receipt)
+VALUES (:tenant, :chain_id, :position, :receipt_id, :hash, :receipt);
+
+-- name: fetch_receipt
+-- One receipt by its id.
+SELECT chain_id, receipt_id, hash, receipt FROM receipts WHERE tenant = :tenant AND receipt_id = :receipt_id;
+
+-- name: fetch_chain
+-- The receipts of a chain, in order.
+SELECT receipt FROM receipts WHERE tenant = :tenant AND chain_id = :chain_id ORDER BY position;
+
+-- name: list_audit
+-- A slice of a tenant's audit log, oldest first.
+SELECT * FROM audit
+WHERE tenant = :tenant AND occurred_at >= :since AND occurred_at <= :until
+    AND (:actor IS NULL OR actor_id = :actor)
+    AND (:session IS NULL OR session_id = :session)
+ORDER BY occurred_at, audit_id
+LIMIT :limit OFFSET :offset;
+
+-- name: list_audit_of_action
+-- A slice of what the audit log says about one action, oldest first.
+SELECT * FROM audit
+WHERE tenant = :tenant AND action_id = :action_id AND occurred_at >= :since AND occurred_at <= :until
+    AND (:actor IS NULL OR actor_id = :actor)
+    AND (:session IS NULL OR session_id = :session)
+ORDER BY occurred_at, audit_id
+LIMIT :limit OFFSET :offset;

@@ -1,0 +1,87 @@
+-- name: mark_text
+-- A settled action's result or chunks hold somebody's text.
+UPDATE actions SET holds_text = 1 WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: name_subject
+-- What an action's stored text is about.
+INSERT INTO text_subjects (subject, tenant, action_id) VALUES (:subject, :tenant, :action_id)
+ON CONFLICT (subject, tenant, action_id) DO NOTHING;
+
+-- name: fetch_by_subject
+-- Settled actions whose stored text is about a subject.
+SELECT a.* FROM text_subjects s JOIN actions a ON a.tenant = s.tenant AND a.action_id = s.action_id
+WHERE s.subject = :subject AND a.settled_at IS NOT NULL;
+
+-- name: fetch_expired_text
+-- Settled actions whose text has been kept long enough, oldest first.
+SELECT * FROM actions WHERE holds_text = 1 AND settled_at <= :before ORDER BY settled_at LIMIT :limit;
+
+-- name: has_chunks
+-- Whether anything of an action's stream is stored.
+SELECT 1 AS found FROM chunks WHERE tenant = :tenant AND action_id = :action_id LIMIT 1;
+
+-- name: erase_output
+-- What is left of a result whose text is gone.
+UPDATE actions SET result = :result, holds_text = 0 WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: erase_chunks
+-- The chunks of one action.
+DELETE FROM chunks WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: forget_subjects
+-- The subjects of one action.
+DELETE FROM text_subjects WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: fetch_prunable
+-- Ended actions that settled long ago, whose decision and whose fence no longer wait for anything, behind a place.
+SELECT a.rowid AS place, a.* FROM actions a
+WHERE a.rowid > :after AND a.settled_at <= :before
+    AND NOT EXISTS (
+        SELECT 1 FROM idempotency_keys k
+        WHERE k.tenant = a.tenant AND k.key_scope = a.key_scope AND k.key_partition = a.key_partition
+            AND k.key_text = a.key_text AND k.action_id = a.action_id
+            AND (k.settled = 0 OR k.expires_at IS NULL OR k.expires_at > :now))
+    AND NOT EXISTS (
+        SELECT 1 FROM approvals p
+        WHERE p.tenant = a.tenant AND p.approval_id = a.approval_id AND p.status = 'pending')
+ORDER BY a.rowid LIMIT :limit;
+
+-- name: drop_action
+-- A read that ended long ago; a repeated Action ID reads once more.
+DELETE FROM actions WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: count_events
+-- How many events one action has.
+SELECT count(*) AS found FROM events WHERE tenant = :tenant AND action_id = :action_id AND seq < :newest;
+
+-- name: drop_events
+-- What happened to one action, but for the newest event of the log: it keeps the place of the next one.
+DELETE FROM events WHERE tenant = :tenant AND action_id = :action_id AND seq < :newest;
+
+-- name: last_event_of_action
+-- The newest event of one action.
+SELECT max(seq) AS seq FROM events WHERE tenant = :tenant AND action_id = :action_id AND seq < :newest;
+
+-- name: move_log_start
+-- How far the log was pruned.
+UPDATE event_log_start SET pruned_through = :through WHERE pruned_through < :through;
+
+-- name: log_start
+-- How far the log was pruned; 0 where nothing was.
+SELECT pruned_through FROM event_log_start WHERE only_row = 1;
+
+-- name: count_chunks
+-- How many chunks one action has.
+SELECT count(*) AS found FROM chunks WHERE tenant = :tenant AND action_id = :action_id;
+
+-- name: count_expired_keys
+-- Settled fences whose time has passed.
+SELECT count(*) AS found FROM idempotency_keys WHERE settled = 1 AND expires_at <= :before;
+
+-- name: drop_expired_keys
+-- Settled fences whose time has passed.
+DELETE FROM idempotency_keys WHERE settled = 1 AND expires_at <= :before;
+
+-- name: count_expired_messages
+-- Message ids whose window has passed.
+SELECT count(*) AS found FROM message_ids WHERE expires_at < :now;
