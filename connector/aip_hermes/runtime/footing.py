@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 
 from aip_hermes.database import Database
-from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.ports import Clock, Faults, NewId, new_id
 from aip_hermes.runtime.cancellation import RunningActions
 from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.retry import Jitter, no_jitter
 from aip_hermes.runtime.waiting import Finished, Watchers
 
 __all__ = ["Footing"]
@@ -18,8 +19,11 @@ __all__ = ["Footing"]
 class Footing:
     """Given once by whoever opens the runtime; every part takes it as its first argument.
 
-    The last four hold nothing that outlives the process. finished: who waits here for an action's end. watchers: who
-    follows an action. running: the attempts of this process. queued: set after each enqueue.
+    finished: who waits here for an action's end. watchers: who follows an action. running: the attempts of this
+    process. queued: set when the queue's worker should look. None of these outlives the process.
+
+    worker: names this process in the leases of what it works on; another one after each start. jitter: how much longer
+    than the policy says a failed try waits.
     """
 
     database: Database
@@ -31,6 +35,8 @@ class Footing:
     watchers: Watchers = field(default_factory=Watchers)
     running: RunningActions = field(default_factory=RunningActions)
     queued: asyncio.Event = field(default_factory=asyncio.Event)
+    worker: str = field(default_factory=lambda: new_id("worker:"))
+    jitter: Jitter = no_jitter
 
     def now_ms(self) -> int:
         """Return Unix time in milliseconds."""

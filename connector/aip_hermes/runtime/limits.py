@@ -40,7 +40,9 @@ class RuntimeLimits:
     key_wait_ms: longest wait of an equal submission for the one that runs. overrun_ms: grace for a handler that
     overran its deadline. confirm_ms: for reading back. cancel_ms: for stopping at the provider. queue_width: how
     many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that can't be written.
-    close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`.
+    close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`. queue_tries: how
+    often a queued action is tried at most where its capability declares it repeatable. lease_ms: how long a worker that
+    is not heard of keeps what it took. heartbeat_ms: how often it renews.
     """
 
     queue_delay_ms: int = field(default_factory=lambda: load_capability_file().common.max_queue_delay_ms)
@@ -53,3 +55,6 @@ class RuntimeLimits:
     close_wait_ms: int = 3_000
     past_ms: int = 300_000
     ahead_ms: int = 30_000
+    queue_tries: int = 3
+    lease_ms: int = 30_000
+    heartbeat_ms: int = 7_500

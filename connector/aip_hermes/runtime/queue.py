@@ -1,114 +1,192 @@
-"""The durable queue of asynchronous actions: one table, one worker, no retry.
+"""The durable queue of asynchronous actions: one table, one worker, one task per action that runs.
 
-An action is checked when it is submitted, waits as a row, and runs through the same path as a synchronous one. It is
-sent at most once: a worker that dies before the intent leaves it waiting, after the intent the outcome is unknown. A
-safe read has no intent: one that a worker left is read again.
-Source: runtime behaviour §4; design D4, D8.
+An action is checked when it is submitted, waits as a row, and runs through the same path as a synchronous one. A worker
+that dies before the intent leaves it waiting, after the intent the outcome is unknown; a safe read that a worker left
+is read again. A failed try is repeated only as `retry.py` says; what has waited too long is ended when its time comes.
+The worker sleeps until the next moment at which something is due, and wakes for what this process puts into the queue.
+Source: runtime behaviour §4, §11, §14; design D4, D8, D9.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final
 
 import structlog
 
-from aip_hermes.database import Connection, StoreFailure
+from aip_hermes.contract.handler import Connector
+from aip_hermes.database import StoreFailure
 from aip_hermes.errors import ActionFailed
-from aip_hermes.runtime.failures import Interrupted, QueueDelayExceeded
+from aip_hermes.runtime.backlog import Batch, take
+from aip_hermes.runtime.failures import CapabilityWithdrawn, Interrupted, QueueDelayExceeded
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.pipeline import Pipeline
-from aip_hermes.runtime.settlement import Ending, settle
+from aip_hermes.runtime.settlement import Ending, LostClaim, settle
 from aip_hermes.runtime.store import QUERIES, from_json
-from aip_hermes.runtime.submission import Submission
+from aip_hermes.runtime.submission import Resumption, Submission, Taken
 
 __all__ = ["QueueWorker"]
 
 log = structlog.get_logger(__name__)
 
-LOOK_S = 1.0
-"""How long the worker rests before it looks for work that nobody told it of."""
+LONGEST_REST_S: Final = 20.0
+"""The worker looks at least that often: a clock may be set, and another worker may have left something."""
+REFUSED_REST_S: Final = 1.0
+"""How long it rests when the store can't be read."""
+
+_Row = Mapping[str, Any]
+Resume = Callable[[_Row, _Row, Taken], Awaitable[object]]
 
 
 class QueueWorker:
     """Starts waiting actions, oldest first, at most `queue_width` at a time. `run` ends by cancellation."""
 
     def __init__(
-        self, footing: Footing, *, pipeline: Pipeline, start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+        self,
+        footing: Footing,
+        *,
+        pipeline: Pipeline,
+        connectors: Mapping[str, Connector],
+        approved: Resume,
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        """start: makes the task of an action that runs."""
+        """connectors: capability id → the connector that offers it. approved: runs an action that an approval released,
+        given both rows. start: makes the task of an action that runs."""
         self._footing = footing
         self._pipeline = pipeline
+        self._connectors = connectors
+        self._approved = approved
         self._start = start
-        self._width = asyncio.Semaphore(footing.limits.queue_width)
-        self._longest_wait_ms = footing.limits.queue_delay_ms
+        self._running = 0
 
     async def run(self) -> None:
         """Work until cancelled; what runs then ends as every other action does."""
         while True:
-            await self._width.acquire()
-            row = await self._next()
-            self._start(self._execute(row)).add_done_callback(self._done)
-
-    async def _next(self) -> Mapping[str, Any]:
-        while True:
             self._footing.queued.clear()
+            rest_s = LONGEST_REST_S
             try:
-                rows = await self._footing.database.write(self._take)
+                batch = await self._take()
             except StoreFailure as exc:
                 log.warning("queue.store_failed", error_type=type(exc).__name__)
-                rows = []
-            if rows:
-                return rows[0]
-            waiting = [
-                asyncio.ensure_future(self._footing.queued.wait()),
-                asyncio.ensure_future(self._footing.clock.sleep(LOOK_S)),
-            ]
-            try:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in waiting:
-                    wait.cancel()
+                rest_s = REFUSED_REST_S
+            else:
+                for row in batch.late:
+                    self._begin(self._end_late(row))
+                for row in batch.due:
+                    self._running += 1
+                    self._begin(self._execute(row)).add_done_callback(self._room)
+                if batch.next_at is not None:
+                    rest_s = min(max(batch.next_at - self._footing.now_ms(), 0) / 1000, rest_s)
+            await self._rest(rest_s)
 
-    def _take(self, connection: Connection) -> list[dict[str, Any]]:
-        return connection.execute(QUERIES["take_queued"], {"now": self._footing.now_ms()})
+    async def _take(self) -> Batch:
+        room = self._footing.limits.queue_width - self._running
+        return await self._footing.database.write(lambda connection: take(connection, self._footing, room=room))
 
-    async def _execute(self, row: Mapping[str, Any]) -> None:
+    async def _rest(self, seconds: float) -> None:
+        waiting = [
+            asyncio.ensure_future(self._footing.queued.wait()),
+            asyncio.ensure_future(self._footing.clock.sleep(seconds)),
+        ]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waiting:
+                wait.cancel()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._start(work)
+        task.add_done_callback(_reported)
+        return task
+
+    def _room(self, task: asyncio.Task[None]) -> None:
+        self._running -= 1
+        self._footing.queued.set()
+
+    async def _execute(self, row: _Row) -> None:
+        submission = self._unparked(row)
+        if submission is None:
+            await self._end_unreadable(row)
+        elif row["approval_id"] is not None:
+            await self._settling(row, self._resume_approved(row))
+        else:
+            await self._settling(row, self._pipeline.resume(submission))
+
+    async def _end_late(self, row: _Row) -> None:
+        submission = self._unparked(row)
+        if submission is None:
+            await self._end_unreadable(row)
+        else:
+            if row["approval_id"] is not None:
+                submission = submission.with_changes(resumed=Resumption(approval_id=row["approval_id"], snapshot=None))
+            await self._settling(row, self._pipeline.resume(submission, refused=self._too_late(row)))
+
+    async def _resume_approved(self, row: _Row) -> None:
+        address = {"tenant": row["tenant"], "approval_id": row["approval_id"]}
+        (approval,) = await self._footing.database.read(
+            lambda connection: connection.execute(QUERIES["fetch_approval"], address)
+        )
+        await self._approved(row, approval, _taken(row))
+
+    def _too_late(self, row: _Row) -> ActionFailed:
+        """Say why it may not run: its service level, or the end of the approval under which it waited."""
+        details: dict[str, Any] = {"action_id": row["action_id"]}
+        if row["last_error"] is not None:
+            details["last_error"] = from_json(row["last_error"])["code"]
+        if row["approval_id"] is None:
+            return QueueDelayExceeded(
+                "the action waited in the queue for longer than its service level says; nothing was sent",
+                details={**details, "max_queue_delay_ms": row["late_at"] - row["due_at"]},
+            )
+        details["approval_id"] = row["approval_id"]
+        connector = self._connectors.get(row["capability_id"])
+        if connector is None:
+            return CapabilityWithdrawn("the capability was withdrawn while the action waited; nothing was sent")
+        message = "the session was busy until the action's approval ended; nothing was sent: ask for a new approval"
+        return connector.failure("session_busy", message, details=details, uncertain=False)
+
+    async def _settling(self, row: _Row, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except StoreFailure as exc:
+            log.error("queue.action_unsettled", action_id=row["action_id"], error_type=type(exc).__name__)
+        except LostClaim:
+            log.warning("queue.lease_lost", action_id=row["action_id"], lease_number=row["lease_number"])
+
+    def _unparked(self, row: _Row) -> Submission | None:
+        """Return the kept action; None for what is none any more."""
         try:
             submission = Submission.unparked(from_json(row["parked"]), tenant=row["tenant"], attempt=row["attempt"])
         except (ValueError, TypeError, KeyError):
             log.warning("queue.parked_unreadable", action_id=row["action_id"])
-            await self._end_unreadable(row)
-            return
-        waited_ms = self._footing.now_ms() - row["queued_at"]
-        refused: ActionFailed | None = None
-        if waited_ms > self._longest_wait_ms:
-            refused = QueueDelayExceeded(
-                f"the action waited {waited_ms} ms in the queue, longer than its service level says; nothing was sent",
-                details={"action_id": row["action_id"], "max_queue_delay_ms": self._longest_wait_ms},
-            )
-        try:
-            await self._pipeline.resume(submission, refused=refused)
-        except StoreFailure as exc:
-            log.error("queue.action_unsettled", action_id=row["action_id"], error_type=type(exc).__name__)
+            return None
+        return submission.with_changes(taken=_taken(row))
 
-    async def _end_unreadable(self, row: Mapping[str, Any]) -> None:
+    async def _end_unreadable(self, row: _Row) -> None:
         """Let an action whose kept input is none end, so that it can be sent again."""
         message = "what was kept of the queued action can't be read; nothing was sent: send the action again"
-        await self._footing.database.write(
-            lambda connection: settle(
-                connection,
-                tenant=row["tenant"],
-                action_id=row["action_id"],
-                attempt=row["attempt"],
-                ending=Ending(outcome=Interrupted(message)),
-                now=self._footing.now_ms(),
-                new_id=self._footing.new_id,
-            )
+        await self._settling(
+            row,
+            self._footing.database.write(
+                lambda connection: settle(
+                    connection,
+                    tenant=row["tenant"],
+                    action_id=row["action_id"],
+                    attempt=row["attempt"],
+                    lease=row["lease_number"],
+                    ending=Ending(outcome=Interrupted(message)),
+                    now=self._footing.now_ms(),
+                    new_id=self._footing.new_id,
+                )
+            ),
         )
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._width.release()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("queue.worker_broken", error_type=type(error).__name__, exc_info=error)
+
+def _taken(row: _Row) -> Taken:
+    return Taken(tries=row["tries"], max_tries=row["max_tries"] or 1, lease=row["lease_number"])
+
+
+def _reported(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("queue.worker_broken", error_type=type(error).__name__, exc_info=error)

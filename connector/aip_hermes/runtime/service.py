@@ -61,8 +61,14 @@ class Runtime:
         offering = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         self._executor = Executor(footing, locks=SerialLocks(footing))
         self._pipeline = Pipeline(footing, catalog=catalog, connectors=offering, executor=self._executor)
-        self._queue = QueueWorker(footing, pipeline=self._pipeline, start=self._start)
         self._decisions = Decisions(footing, authorities=authorities, pipeline=self._pipeline)
+        self._queue = QueueWorker(
+            footing,
+            pipeline=self._pipeline,
+            connectors=offering,
+            approved=self._decisions.resume,
+            start=self._start,
+        )
         self._cancels = CancelRequests(footing, connectors=offering)
         self._views = Views(footing, authorities=authorities)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes.contract.handler import Answer
 from aip_hermes.database import Connection
@@ -22,6 +22,10 @@ from aip_hermes.runtime.serial import release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
 __all__ = ["Ending", "LostClaim", "origin_of", "settle"]
+
+
+_REASON: Final = 512
+"""Characters of the sentence that is kept with a dead letter."""
 
 
 class LostClaim(Exception):
@@ -50,6 +54,11 @@ class Ending:
                 return stored_failure(failure)
 
     @property
+    def reason(self) -> str | None:
+        """Why it failed, for the list of dead letters."""
+        return self.outcome.message[:_REASON] if isinstance(self.outcome, ActionFailed) else None
+
+    @property
     def frees_key(self) -> bool:
         return isinstance(self.outcome, ActionFailed) and self.outcome.frees_key
 
@@ -76,9 +85,19 @@ def origin_of(row: Mapping[str, Any]) -> Origin:
 
 
 def settle(
-    connection: Connection, *, tenant: str, action_id: str, attempt: int, ending: Ending, now: int, new_id: NewId
+    connection: Connection,
+    *,
+    tenant: str,
+    action_id: str,
+    attempt: int,
+    ending: Ending,
+    now: int,
+    new_id: NewId,
+    lease: int | None = None,
 ) -> dict[str, Any]:
     """Write an attempt's end and return what is kept of its result.
+
+    lease: the number of the lease under which a worker took it from the queue; None for who needs none.
 
     Raises: LostClaim; then nothing is written.
     """
@@ -94,6 +113,8 @@ def settle(
             "result": to_json(stored),
             "frees_key": int(ending.frees_key),
             "uncertain": int(ending.uncertain),
+            "reason": ending.reason,
+            "lease": lease,
         },
     )
     if not settled:
@@ -102,6 +123,8 @@ def settle(
     settle_key(connection, row, frees=ending.frees_key)
     release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now)
     _tell(connection, row, stored, ending, now=now, new_id=new_id)
+    if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
+        _tell_queued(connection, row, stored, by_worker=lease is not None, now=now, new_id=new_id)
     return stored
 
 
@@ -144,6 +167,29 @@ def _tell(
             "correlation_id": row["correlation_id"],
             "error_code": data.get("error_code"),
         },
+    )
+
+
+def _tell_queued(
+    connection: Connection,
+    row: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    *,
+    by_worker: bool,
+    now: int,
+    new_id: NewId,
+) -> None:
+    """Tell the end of what waited in the queue: its tries, and whether it is a dead letter."""
+    data: dict[str, Any] = {"status": stored["status"], "attempt": row["attempt"], "attempts": row["tries"]}
+    if row["dead_letter_reason"] is not None:
+        data |= {"dead_lettered": True, "error_code": stored["error"]["code"]}
+    append_event(
+        connection,
+        origin_of(row),
+        event_id=EventId(new_id("evt_")),
+        kind="aip.action.worker_result" if by_worker else "aip.action.async_result",
+        now=now,
+        data=data,
     )
 
 

@@ -21,7 +21,7 @@ from aip_hermes.ids import (
 from aip_hermes.runtime import digests
 from aip_hermes.runtime.caller import Caller, MessageContext
 
-__all__ = ["RESERVATION_GRACE_MS", "Fence", "Resumption", "Submission"]
+__all__ = ["RESERVATION_GRACE_MS", "Fence", "Resumption", "Submission", "Taken"]
 
 RESERVATION_GRACE_MS: Final = 60_000
 
@@ -49,8 +49,24 @@ class Resumption:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """A queued action in a worker's hands.
+
+    tries: begun in this stay in the queue, this one included. lease: its number; whoever takes the action next has a
+    higher one, and only the highest may settle.
+    """
+
+    tries: int
+    max_tries: int
+    lease: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
-    """A request whose caller is known. `published` and `connector` stand once the capability was found."""
+    """A request whose caller is known. `published` and `connector` stand once the capability was found.
+
+    interrupted: its intent was recorded by a process that is gone; what became of it is only looked at.
+    """
 
     action: wire.Action
     principal: wire.Principal
@@ -63,6 +79,8 @@ class Submission:
     fence: Fence | None = None
     attempt: int = 1
     resumed: Resumption | None = None
+    interrupted: bool = False
+    taken: Taken | None = None
 
     @classmethod
     def of(cls, action: wire.Action, caller: Caller, context: MessageContext) -> Self:
@@ -145,6 +163,7 @@ class Submission:
             trace_id=observability.trace_id if observability else None,
             delegation_chain=tuple(hop.wire() for hop in self.action.delegation_chain),
             previous_uncertain=previous_uncertain,
+            interrupted=self.interrupted,
         )
 
     def with_changes(self, **changes: Any) -> Self:

@@ -20,7 +20,8 @@ RETURNING attempt;
 UPDATE actions SET
     attempt = attempt + 1, state = 'running', connector_id = :connector_id, session_id = :session_id,
     correlation_id = :correlation_id, claimed_at = :now, reserved_until = :reserved_until, intent_at = :intent_at,
-    settled_at = NULL, queued_at = NULL, updated_at = :now,
+    settled_at = NULL, queued_at = NULL, due_at = NULL, late_at = NULL, tries = 0, last_error = NULL,
+    dead_letter_reason = NULL, updated_at = :now,
     facts = :facts, parked = NULL, result = NULL,
     approval_id = NULL, frees_key = 0, uncertain = 0
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'failed' AND frees_key = 1
@@ -30,6 +31,7 @@ RETURNING attempt;
 -- The point after which a crash means an unknown outcome.
 UPDATE actions SET intent_at = :now, facts = :facts, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND attempt = :attempt
+    AND (:lease IS NULL OR lease_number = :lease)
 RETURNING attempt;
 
 -- name: park_action
@@ -46,12 +48,13 @@ WHERE tenant = :tenant AND action_id = :action_id AND state = 'pending_approval'
 RETURNING attempt;
 
 -- name: settle_action
--- The one result of an attempt; a parked input is erased.
+-- The one result of an attempt; a parked input is erased. What fails after it waited in the queue is a dead letter.
 UPDATE actions SET
     state = :state, settled_at = :now, updated_at = :now, result = :result, frees_key = :frees_key,
-    uncertain = :uncertain, parked = NULL
+    uncertain = :uncertain, parked = NULL, lease_owner = NULL, lease_expires_at = NULL,
+    dead_letter_reason = CASE WHEN queued_at IS NOT NULL AND :state = 'failed' THEN :reason END
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
-    AND state IN ('queued', 'running', 'pending_approval')
+    AND state IN ('queued', 'running', 'pending_approval') AND (:lease IS NULL OR lease_number = :lease)
 RETURNING attempt;
 
 -- name: fetch_unfinished

@@ -1,18 +1,62 @@
 -- name: enqueue_action
 -- A claimed action waits for the worker; its input is frozen until it settles.
-UPDATE actions SET state = 'queued', queued_at = :now, parked = :parked, updated_at = :now
+UPDATE actions SET
+    state = 'queued', queued_at = :now, due_at = :now, late_at = :late_at, tries = 0, max_tries = :max_tries,
+    parked = :parked, lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND state = 'running' AND intent_at IS NULL
 RETURNING attempt;
 
--- name: take_queued
--- The oldest waiting action runs from now on.
-UPDATE actions SET state = 'running', claimed_at = :now, updated_at = :now
-WHERE (tenant, action_id) = (
-    SELECT tenant, action_id FROM actions WHERE state = 'queued' ORDER BY queued_at, action_id LIMIT 1)
+-- name: take_due
+-- The oldest waiting actions whose time has come run from now on, each under a lease of its own.
+UPDATE actions SET
+    state = 'running', tries = tries + 1, claimed_at = :now, reserved_until = reserved_until - claimed_at + :now,
+    lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until, updated_at = :now
+WHERE (tenant, action_id) IN (
+    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND due_at <= :now
+    ORDER BY due_at, queued_at, action_id LIMIT :limit)
 RETURNING *;
 
+-- name: take_late
+-- Waiting actions that have waited too long are taken to be ended; that is no try.
+UPDATE actions SET
+    state = 'running', lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until,
+    updated_at = :now
+WHERE (tenant, action_id) IN (
+    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND late_at <= :now ORDER BY late_at LIMIT :limit)
+RETURNING *;
+
+-- name: next_moments
+-- When the next waiting action becomes due, and when the next one has waited too long; NULL where nothing waits.
+SELECT
+    (SELECT MIN(due_at) FROM actions WHERE state = 'queued') AS due_at,
+    (SELECT MIN(late_at) FROM actions WHERE state = 'queued') AS late_at;
+
+-- name: wait_again
+-- A try ended certain and another one follows; no row comes back when the lease is no longer ours.
+UPDATE actions SET
+    state = 'queued', attempt = attempt + 1, queued_at = COALESCE(queued_at, :now), due_at = :due_at, late_at = :late_at,
+    last_error = :last_error, intent_at = NULL, lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
+WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND state = 'running'
+    AND (:lease IS NULL OR lease_number = :lease)
+RETURNING attempt;
+
 -- name: put_back
--- An action that a worker took and that was not sent waits again, at its old place.
-UPDATE actions SET state = 'queued', updated_at = :now
+-- An action that a worker took and that was not sent waits again, at its old place; that was no try.
+UPDATE actions SET
+    state = 'queued', tries = MAX(tries - 1, 0), lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND intent_at IS NULL AND queued_at IS NOT NULL
 RETURNING attempt;
+
+-- name: renew_leases
+-- All that an owner works on stays its own for another while; what does not come back was lost.
+UPDATE actions SET lease_expires_at = :until WHERE lease_owner = :owner AND state = 'running'
+RETURNING tenant, action_id, attempt;
+
+-- name: void_leases
+-- Where a store has one owner at a time, a start knows that nobody works on anything.
+UPDATE actions SET lease_expires_at = NULL WHERE state = 'running';
+
+-- name: queue_depth
+-- How many actions wait, how many of them for another try, and since when the oldest does.
+SELECT COUNT(*) AS waiting, COALESCE(SUM(tries > 0), 0) AS retrying, MIN(queued_at) AS oldest_queued_at
+FROM actions WHERE state = 'queued';
