@@ -123,6 +123,34 @@ def hermes(
     )  # fmt: skip
 
 
+@main.command()
+@click.option("--config", type=FILE, required=True, help="The settings file of the server.")
+@click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(config: Path, target: Path, force: bool) -> None:
+    """Copy the store to the file TARGET.
+
+    While the server runs or not; the copy is of one moment, checked, and readable by you alone. It holds what the store
+    holds: keep it as safe. Prints one JSON line on stdout.
+    """
+    from aip_hermes.cli.copies import run_backup
+
+    _guarded(lambda: run_backup(config=config, target=target, force=force))
+
+
+@main.command()
+@click.option("--config", type=FILE, required=True, help="The settings file of the server, which must not run.")
+@click.argument("backup_file", metavar="BACKUP", type=FILE)
+def restore(config: Path, backup_file: Path) -> None:
+    """Put BACKUP in the place of the store.
+
+    The store that was there is kept beside it. Prints one JSON line on stdout.
+    """
+    from aip_hermes.cli.copies import run_restore
+
+    _guarded(lambda: run_restore(config=config, backup=backup_file))
+
+
 async def _cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:
     """Let Ctrl-C, SIGTERM and a closed terminal cancel the work once: it takes its children and its folder along.
 

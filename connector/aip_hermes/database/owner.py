@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,16 +41,31 @@ class OwnerLock:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self.release()
 
+    @staticmethod
+    def holder_of(folder: Path, *, name: str = "owner.lock") -> AlreadyOwned | None:
+        """Return who holds `folder`, None where nobody does. Nothing is made or written."""
+        try:
+            file = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return AlreadyOwned(folder, _written(file))
+        finally:
+            os.close(file)
+        return None
+
     def acquire(self) -> None:
         """Take the lock. Raises AlreadyOwned."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except OSError:
-            text = os.read(file, 32).decode("ascii", "replace").strip()
+            pid = _written(file)
             os.close(file)
-            raise AlreadyOwned(self._folder, int(text) if text.isdigit() else None) from None
+            raise AlreadyOwned(self._folder, pid) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
@@ -59,3 +75,24 @@ class OwnerLock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+_TRIES = 10
+_PAUSE_S = 0.02
+
+
+def _lock(file: int) -> None:
+    """Take the lock; whoever only asks who holds it (`holder_of`) has it for an instant, which is waited out."""
+    for attempt in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if attempt == _TRIES - 1:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _written(file: int) -> int | None:
+    text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdigit() else None

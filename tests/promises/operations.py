@@ -1,0 +1,55 @@
+"""What an operator may rely on: looking at a store, copying it, putting a copy back."""
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="store:look:changes-nothing",
+        source="design §6, field report F032",
+        sentence="Who looks at a store, served or not, clean or left by a killed server, changes no byte of its files "
+        "and sees every commit.",
+    ),
+    Promise(
+        id="backup:online",
+        source="issue 4, Operations; design §6",
+        sentence="A backup made while a server writes is one moment of the store: whole transactions, all up to it.",
+    ),
+    Promise(
+        id="backup:private-and-whole",
+        source="issue 4, Operations",
+        sentence="A backup appears whole or not at all, as one file for its owner alone, and was checked before.",
+    ),
+    Promise(
+        id="backup:never-overwrites",
+        source="issue 4, Operations",
+        sentence="A file that exists is overwritten with --force only, and the store itself never.",
+    ),
+    Promise(
+        id="backup:damaged-said",
+        source="field report F035",
+        sentence="A damaged store gives no backup: it is said, and nothing is left under the target's name.",
+    ),
+    Promise(
+        id="restore:needs-the-folder",
+        source="design §6",
+        sentence="While a server runs, a restore is refused with its process id and nothing changes.",
+    ),
+    Promise(
+        id="restore:keeps-the-old",
+        source="issue 4, Operations",
+        sentence="The store that was there is kept beside the restored one, with all that its log held, also where it "
+        "was damaged.",
+    ),
+    Promise(
+        id="restore:refuses",
+        source="design §6, field report F037",
+        sentence="A foreign, newer, damaged or missing backup, or one with a log beside it, is refused; backup and "
+        "store stay byte for byte what they were.",
+    ),
+    Promise(
+        id="restore:survives-kill",
+        source="issue 4, Operations",
+        sentence="Killed at any point, a restore leaves the old store or the new one under the store's name, openable, "
+        "and the old one somewhere.",
+    ),
+)
