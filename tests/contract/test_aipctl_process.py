@@ -18,7 +18,7 @@ from tests.support.client_stub_server import Answer, Request, running_stub
 
 ACTION = answers.ACTION_ID
 UNUSED = "http://127.0.0.1:9"
-WAIT_S = 10
+WAIT_S = 30
 
 
 _REFUSED = answers.refused("auth.native_http_unauthorized", "auth", 401, "invalid bearer token")

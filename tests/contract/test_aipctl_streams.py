@@ -23,7 +23,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /d
 def _in_shell(redirections: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     line = f'exec "$@" {redirections}'
     command = ["sh", "-c", line, "sh", sys.executable, "-m", "aip_hermes.cli.aipctl", *arguments]
-    return subprocess.run(command, capture_output=True, env=aipctl_environment(), timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, env=aipctl_environment(), timeout=120, check=False)
 
 
 @needs_full

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,10 @@ from tests.support.client_streams import (
     page,
     terminal,
 )
-from tests.support.client_stub_server import Answer, Request, running_stub
+from tests.support.client_stub_server import Answer, running_stub
 from tests.support.runtime_connector import ScriptedConnector, capability
 from tests.support.server_streams import streaming_server
+from tests.support.skipping_loop import skipping
 
 ACTION = ActionId("act_1")
 CHAT = CapabilityId(capability("session_chat"))
@@ -365,41 +367,56 @@ async def test_frames_of_kinds_nobody_knows_are_passed_over() -> None:
         assert [frame.kind for frame in await _followed(connection)] == ["chunk", "terminal"]
 
 
-@pytest.mark.requirement("client:follow:idle")
-async def test_a_silent_stream_is_left() -> None:
-    def answer(request: Request) -> Answer:
-        body = page("c1", chunk(0)) if "cursor" not in request.target else terminal("c1")
-        return Answer(body=body, headers=STREAM, fate="held")
+@asynccontextmanager
+async def _streaming(answer: Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """Serve in this loop: `answer` gets the head of a request; then the connection lasts until the client leaves."""
+    handling = []
 
-    with running_stub(answer) as stub:
-        async with connected(stub.url, clock=NoWaiting()) as connection:
-            frames = await _followed(connection, patience=Patience(idle_s=0.2))
-    assert [_name(frame) for frame in frames] == ["chunk 0", "position c1", "terminal c1"]
-    assert len(stub.requests) == 2
-
-
-@pytest.mark.requirement("client:follow:idle")
-async def test_a_comment_is_a_sign_of_life() -> None:
-    served = 0
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal served
-        served += 1
-        await reader.readuntil(b"\r\n\r\n")
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handling.append(asyncio.current_task())
+        head = await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-        for _ in range(20):
-            writer.write(b": keep-alive\n\n")
-            await writer.drain()
-            await asyncio.wait([asyncio.create_task(reader.read())], timeout=0.05)
-        writer.write(terminal("c1"))
+        await answer(head, writer)
+        await reader.read()
         writer.close()
+        await writer.wait_closed()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with connected(f"http://127.0.0.1:{port}") as connection:
-            frames = await _followed(connection, patience=Patience(idle_s=0.5))
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await asyncio.gather(*filter(None, handling))
+
+
+@pytest.mark.requirement("client:follow:idle")
+@skipping
+async def test_a_silent_stream_is_left() -> None:
+    heads = []
+
+    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
+        heads.append(head)
+        writer.write(terminal("c1") if b"cursor" in head else page("c1", chunk(0)))
+
+    async with _streaming(answer) as url, connected(url, clock=NoWaiting()) as connection:
+        frames = await _followed(connection, patience=Patience(idle_s=5))
+    assert [_name(frame) for frame in frames] == ["chunk 0", "position c1", "terminal c1"]
+    assert len(heads) == 2
+
+
+@pytest.mark.requirement("client:follow:idle")
+@skipping
+async def test_a_comment_is_a_sign_of_life() -> None:
+    heads = []
+
+    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
+        heads.append(head)
+        for _ in range(4):
+            writer.write(b": keep-alive\n\n")
+            await asyncio.sleep(3)
+        writer.write(terminal("c1"))
+
+    async with _streaming(answer) as url, connected(url) as connection:
+        frames = await _followed(connection, patience=Patience(idle_s=5))
     assert [frame.kind for frame in frames] == ["terminal"]
-    assert served == 1
+    assert len(heads) == 1
 
 
 @pytest.mark.requirement("client:cancel:route")

@@ -112,14 +112,14 @@ async def test_a_large_stream_passes_whatever_its_readers_do(
             yield delta(STREAM_BYTES // FRAMES)
         yield b'event: run.completed\ndata: {"session_id": "s"}\n\n'
 
-    async with httpx.AsyncClient(base_url=url, headers=REQUESTER, trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=url, headers=REQUESTER, trust_env=False, timeout=120) as client:
         assert (await client.post("/aip/v1/messages", json=turn("act_warm"))).status_code == 200
         assert await followed(client, "act_warm") > 0
         before = memory(process, "VmRSS")
         forget_peak(process)
 
         endpoint.on("POST", "/chat/stream", StreamReply(pieces=pieces(), headers=EVENT_STREAM))
-        async with asyncio.timeout(55):
+        async with asyncio.timeout(120):
             running = asyncio.create_task(client.post("/aip/v1/messages", json=turn("act_large")))
             await started.wait()
             with silent_reader(url, "act_large"):

@@ -87,13 +87,13 @@ async def test_a_write_is_answered_after_the_commit_that_it_shares(tmp_path: Pat
 
     def last(connection: Connection) -> None:
         inside.set()
-        assert go_on.wait(5)
+        assert go_on.wait(30)
         add("last")(connection)
 
     async with store(tmp_path / "s.db") as db:
         await db.write(add("before"))
         first, second = (asyncio.create_task(db.write(function)) for function in (add("first"), last))
-        assert await asyncio.to_thread(inside.wait, 5)
+        assert await asyncio.to_thread(inside.wait, 30)
         assert await db.read(names) == ["before"]
         assert not first.done()
         go_on.set()
@@ -123,13 +123,13 @@ async def test_a_read_passes_a_running_write_transaction(tmp_path: Path) -> None
     def slow(connection: Connection) -> None:
         connection.execute(INSERT, {"name": "uncommitted"})
         inside.set()
-        assert go_on.wait(5)
+        assert go_on.wait(30)
 
     async with store(tmp_path / "s.db") as db:
         await db.write(add("a"))
         writing = asyncio.create_task(db.write(slow))
         async with asyncio.timeout(30):
-            assert await asyncio.to_thread(inside.wait, 5)
+            assert await asyncio.to_thread(inside.wait, 30)
             assert await db.read(names) == ["a"]
             go_on.set()
             await writing
@@ -256,7 +256,7 @@ def add(name):
 def test_a_forgotten_store_does_not_keep_the_process(tmp_path: Path) -> None:
     process = run(OPEN + "asyncio.run(db.write(add('a')))", str(tmp_path / "s.db"))
     with process:
-        process.communicate(timeout=20)
+        process.communicate(timeout=30)
     assert process.returncode == 0
 
 
@@ -277,7 +277,7 @@ asyncio.run(main())
     assert process.stdout is not None
     answered = [process.stdout.readline() for _ in range(7)]
     process.send_signal(signal.SIGKILL)
-    rest = process.communicate(timeout=20)[0].splitlines()
+    rest = process.communicate(timeout=30)[0].splitlines()
     acknowledged = [line.strip() for line in answered] + [line for line in rest if line.isdigit()]
     async with store(path) as db:
         kept = await db.read(names)
@@ -311,7 +311,7 @@ with OwnerLock(Path(sys.argv[1])):
         pass
     assert refused.value.pid == process.pid
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=30)
     with OwnerLock(tmp_path) as lock:
         lock.release()
         lock.release()

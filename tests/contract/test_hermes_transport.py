@@ -16,6 +16,7 @@ from aip_hermes.hermes.client import HermesClient
 from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
 from tests.support.hermes_calls import FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_stub import KEY, Reply, StubEndpoint, reply_json, row_of
+from tests.support.skipping_loop import skipping
 
 _MAX_JSON_BYTES = load_capability_file().connector.max_json_response_bytes
 
@@ -152,12 +153,13 @@ async def test_a_proxy_of_the_environment_is_used_for_other_hosts(monkeypatch: p
 
 
 @pytest.mark.requirement("hermes:send:deadline")
+@skipping
 async def test_a_deadline_before_the_answer_leaves_a_mutation_uncertain() -> None:
     clock = FakeClock()
     async with StubEndpoint([row_of("s1")]) as stub:
         stub.on("POST", "/api/sessions", Reply(behaviour="stall"))
         async with connector_of(endpoint_of(stub.base_url), clock=clock) as connector:
-            call = call_of("session_create", deadline_ms=clock.now_ms() + 100)
+            call = call_of("session_create", deadline_ms=clock.now_ms() + 3_000)
             outcome = await attempt(handler_of(connector, "session_create"), call)
     assert isinstance(outcome, ActionFailed)
     assert (outcome.code, outcome.uncertain) == ("connector.hermes_agent.deadline_exceeded", True)
@@ -186,10 +188,11 @@ async def test_a_deadline_that_was_set_after_prepare_still_travels() -> None:
 
 
 @pytest.mark.requirement("hermes:confirm:two-seconds")
+@skipping
 async def test_a_read_back_that_hangs_keeps_the_outcome_and_says_so() -> None:
     async with (
         StubEndpoint([row_of("s1")]) as stub,
-        connector_of(endpoint_of(stub.base_url), confirm_s=0.1) as connector,
+        connector_of(endpoint_of(stub.base_url), confirm_s=2) as connector,
     ):
         handler, call = handler_of(connector, "session_chat"), call_of("session_chat")
         prepared = await handler.prepare(call, None)

@@ -13,9 +13,13 @@ from starlette.types import Receive, Scope, Send
 
 from aip_hermes.server.listening import listen, serve_asgi
 from aip_hermes.server.patience import PatientProtocol
+from tests.support.skipping_loop import skipping
 
 LARGE: Final = 64 * 2**20
 """More than the buffers of a connection hold."""
+
+PATIENCE_S: Final = 5
+"""Of a loop whose time jumps: nothing here depends on how fast the machine is."""
 
 REQUEST: Final = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nbody"
 
@@ -58,7 +62,7 @@ async def served(application: Application) -> AsyncIterator[tuple[asyncio.Stream
     stop, ready = asyncio.Event(), asyncio.Event()
     with closing(listen("127.0.0.1", 0, advice="")) as listener:
         task = asyncio.create_task(serve_asgi(application, listener, stop=stop, on_ready=lambda _url: ready.set()))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await ready.wait()
             reader, writer = await asyncio.open_connection(*listener.getsockname())
             try:
@@ -72,7 +76,7 @@ async def served(application: Application) -> AsyncIterator[tuple[asyncio.Stream
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PatientProtocol, "patience_s", 0.1)
+    monkeypatch.setattr(PatientProtocol, "patience_s", PATIENCE_S)
 
 
 @pytest.mark.requirement("server:connection:patience")
@@ -87,6 +91,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["nothing", "half a head", "half a body", "an endless body"],
 )
+@skipping
 async def test_half_a_request_is_not_waited_for_for_ever(sent: bytes) -> None:
     application = Application()
     application.gate.set()
@@ -97,18 +102,20 @@ async def test_half_a_request_is_not_waited_for_for_ever(sent: bytes) -> None:
 
 @pytest.mark.requirement("server:connection:patience")
 @pytest.mark.usefixtures("impatient")
+@skipping
 async def test_bytes_that_drip_in_do_not_buy_time() -> None:
     application = Application()
     async with served(application) as (reader, writer):
         ending = asyncio.create_task(_until_the_end(reader))
         while not ending.done():
             writer.write(b"x")
-            await asyncio.wait([ending], timeout=0.02)
+            await asyncio.wait([ending], timeout=PATIENCE_S / 5)
         assert ending.result() == b""
 
 
 @pytest.mark.requirement("server:connection:patience")
 @pytest.mark.usefixtures("impatient")
+@skipping
 async def test_half_a_request_behind_a_whole_one_is_not_waited_for_either() -> None:
     application = Application()
     application.gate.set()
@@ -121,6 +128,7 @@ async def test_half_a_request_behind_a_whole_one_is_not_waited_for_either() -> N
 
 @pytest.mark.requirement("server:connection:patience")
 @pytest.mark.usefixtures("impatient")
+@skipping
 async def test_an_answer_that_nobody_takes_is_given_up() -> None:
     application = Application(large=True)
     application.gate.set()
@@ -132,30 +140,33 @@ async def test_an_answer_that_nobody_takes_is_given_up() -> None:
 
 @pytest.mark.requirement("server:connection:patience")
 @pytest.mark.usefixtures("impatient")
+@skipping
 async def test_the_time_of_an_operation_is_not_the_clients() -> None:
     application = Application()
     async with served(application) as (reader, writer):
         writer.write(REQUEST)
         heard = asyncio.create_task(reader.readuntil(b"\r\n\r\n4"))
-        await asyncio.wait([heard], timeout=0.3)
+        await asyncio.wait([heard], timeout=PATIENCE_S * 3)
         assert not heard.done()
         application.gate.set()
         assert (await heard).startswith(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.requirement("server:connection:half-closed")
+@skipping
 async def test_a_client_that_closed_its_sending_half_hears_the_answer() -> None:
     application = Application()
     async with served(application) as (reader, writer):
         writer.write(REQUEST)
         writer.write_eof()
         heard = asyncio.create_task(_until_the_end(reader))
-        await asyncio.wait([heard], timeout=0.1)
+        await asyncio.wait([heard], timeout=PATIENCE_S)
         application.gate.set()
         assert (await heard).endswith(b"\r\n\r\n4")
 
 
 @pytest.mark.requirement("server:connection:half-closed")
+@skipping
 async def test_half_a_request_that_ends_is_closed_at_once() -> None:
     application = Application()
     async with served(application) as (reader, writer):

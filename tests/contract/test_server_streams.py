@@ -40,7 +40,7 @@ def submit(client: httpx.AsyncClient, action_id: str, operation: str = "session_
     sent = action(action_id, operation, key="key-1" if operation == "session_delete" else None)
     if operation == "session_chat":
         sent["body"]["action"] |= {"input": {"session_id": "s", "message": "hi"}, "mode": "streaming"}
-    return asyncio.create_task(client.post("/aip/v1/messages", json=sent, timeout=10))
+    return asyncio.create_task(client.post("/aip/v1/messages", json=sent))
 
 
 async def running(client: httpx.AsyncClient, action_id: str) -> None:

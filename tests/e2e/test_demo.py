@@ -89,7 +89,7 @@ def test_an_endpoint_that_dies_fails_the_demo_at_a_named_step(tmp_path: Path, te
             assert process.poll() is None
         process.send_signal(signal.SIGSTOP)
         up.terminate()
-        up.wait(timeout=10)
+        up.wait(timeout=30)
         process.send_signal(signal.SIGCONT)
         status, out, err = finish(process)
     assert status == 1
@@ -122,8 +122,8 @@ def test_a_stopped_demo_leaves_no_process(temporary: Path, number: signal.Signal
     children = children_of(process.pid)
     assert len(children) == 2
     process.send_signal(number)
-    process.communicate(timeout=10)
-    deadline = time.monotonic() + 10
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 30
     while any(alive(child) for child in children):
         assert time.monotonic() < deadline
         os.sched_yield()
@@ -140,7 +140,7 @@ def test_impatience_does_not_cut_the_clean_up_short(temporary: Path) -> None:
     for _ in range(20):
         process.send_signal(signal.SIGINT)
         os.sched_yield()
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=30)
     assert "Traceback" not in err
     assert list(temporary.iterdir()) == []
     assert not any(alive(child) for child in children)
@@ -191,7 +191,7 @@ def test_a_demo_whose_output_nobody_takes_stops_with_a_sentence(temporary: Path)
     process.stdout.close()
     with process.stderr:
         err = process.stderr.read()
-    assert process.wait(timeout=10) == 1
+    assert process.wait(timeout=30) == 1
     assert "nobody reads its output" in err
     assert "Traceback" not in err
     assert "Exception ignored" not in err
@@ -205,7 +205,7 @@ def test_a_demo_started_with_closed_streams_still_walks(temporary: Path) -> None
         ["bash", "-c", command],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=120,
         env={**os.environ, "TMPDIR": str(temporary)},
         check=False,
     )

@@ -36,7 +36,7 @@ def shell(script: str, *, data: Path, url: str, head: str = "") -> str:
         input=f"shopt -s expand_aliases\n{head}\n{script}",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ def test_up_announces_itself_once_keeps_secrets_and_stops(tmp_path: Path, number
     folder = tmp_path / "data"
     secrets: dict[Path, str] = {}
     for _ in range(2):
+        before = time.monotonic()
         with running_up(folder, log=tmp_path / "up.log") as (process, ready):
             assert set(ready) == {"aip_url", "hermes_url", "endpoint_id", "tenant_id", "token_files", "hermes_key_file"}
             assert ready["endpoint_id"] == "primary"
@@ -33,11 +34,11 @@ def test_up_announces_itself_once_keeps_secrets_and_stops(tmp_path: Path, number
                 assert secrets.setdefault(file, file.read_text(encoding="utf-8")) == file.read_text(encoding="utf-8")
             assert folder.stat().st_mode & 0o777 == 0o700
             children = children_of(process.pid)
-            process.send_signal(number)
             started = time.monotonic()
-            status, rest, _ = finish(process, seconds=5)
-            assert (status, rest) == (0, "")
-            assert time.monotonic() - started < 5
+            process.send_signal(number)
+            assert finish(process)[:2] == (0, "")
+            # A machine that is too busy for five seconds takes longer than that to start, too.
+            assert time.monotonic() - started < max(5, started - before)
             assert not any(alive(child) for child in children)
 
 
@@ -47,8 +48,8 @@ def test_a_killed_up_takes_its_children_along(tmp_path: Path) -> None:
         children = children_of(process.pid)
         assert len(children) == 2
         process.kill()
-        process.wait(timeout=5)
-        deadline = time.monotonic() + 10
+        process.wait(timeout=30)
+        deadline = time.monotonic() + 30
         while any(alive(child) for child in children):
             assert time.monotonic() < deadline
             os.sched_yield()
@@ -60,7 +61,7 @@ def test_a_dead_child_ends_up(tmp_path: Path, which: int) -> None:
     with running_up(tmp_path / "data", log=tmp_path / "up.log") as (process, _):
         children = sorted(children_of(process.pid))
         os.kill(children[which], signal.SIGKILL)
-        assert finish(process, seconds=10)[0] == 1
+        assert finish(process, seconds=30)[0] == 1
         assert not any(alive(child) for child in children)
     assert "ended by itself" in (tmp_path / "up.log").read_text(encoding="utf-8")
 

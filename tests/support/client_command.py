@@ -65,7 +65,7 @@ def run_aipctl(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run to the end, at most half a minute."""
     return subprocess.run(
-        [*_COMMAND, *arguments], input=stdin, capture_output=True, env=aipctl_environment(env), timeout=30, check=False
+        [*_COMMAND, *arguments], input=stdin, capture_output=True, env=aipctl_environment(env), timeout=120, check=False
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 __all__ = ["Answer", "Request", "StubServer", "running_stub"]
 
-WAIT_S = 10
+WAIT_S = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class StubServer:
         self._arrived.put(request)
 
     def wait_for_request(self) -> Request:
-        """Return the next request that nobody waited for yet; raises queue.Empty after ten seconds."""
+        """Return the next request that nobody waited for yet; raises queue.Empty after half a minute."""
         return self._arrived.get(timeout=WAIT_S)
 
     @property

@@ -213,7 +213,7 @@ async def served(
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
                 async with httpx.AsyncClient(
-                    base_url=f"http://127.0.0.1:{port}", headers=AUTHORIZED, trust_env=False, timeout=10
+                    base_url=f"http://127.0.0.1:{port}", headers=AUTHORIZED, trust_env=False, timeout=30
                 ) as client:
                     async with asyncio.timeout(30):
                         await server.up.wait()

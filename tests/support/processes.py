@@ -36,7 +36,7 @@ def start(arguments: Sequence[str], *, log: Path | None = None, **environment: s
         )
 
 
-def finish(process: subprocess.Popen[str], *, seconds: float = 60) -> tuple[int, str, str]:
+def finish(process: subprocess.Popen[str], *, seconds: float = 120) -> tuple[int, str, str]:
     """Wait for the end; return status, stdout, stderr. Kills what does not end in time."""
     try:
         out, err = process.communicate(timeout=seconds)
@@ -47,7 +47,7 @@ def finish(process: subprocess.Popen[str], *, seconds: float = 60) -> tuple[int,
     return process.returncode, out, err or ""
 
 
-def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM, *, seconds: float = 5) -> int:
+def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM, *, seconds: float = 30) -> int:
     """Send a signal and return the exit status, which must come within `seconds`."""
     if process.poll() is None:
         process.send_signal(number)
@@ -70,7 +70,7 @@ def running_up(
         if process.poll() is None:
             process.terminate()
         try:
-            process.communicate(timeout=10)
+            process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
@@ -82,7 +82,7 @@ def run_aipctl(arguments: Sequence[str], **environment: str) -> subprocess.Compl
         [*AIPCTL, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         env={**os.environ, **environment},
         check=False,
     )

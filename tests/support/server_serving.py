@@ -57,7 +57,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, 
             await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
-        async with httpx.AsyncClient(base_url=ready.result(), headers=REQUESTER, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=ready.result(), headers=REQUESTER, trust_env=False, timeout=30) as client:
             yield client, stop
     finally:
         stop.set()

@@ -46,7 +46,9 @@ async def streaming_server(
             serve_asgi(native_application(gateway), listener, stop=stop, on_ready=ready.set_result)
         )
         try:
-            async with httpx.AsyncClient(base_url=await ready, headers=REQUESTER, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                base_url=await ready, headers=REQUESTER, trust_env=False, timeout=30
+            ) as client:
                 yield client
         finally:
             stop.set()

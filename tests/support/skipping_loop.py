@@ -8,22 +8,34 @@ would be overtaken: not for stores, files and name look-ups.
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["run_skipping"]
+__all__ = ["run_skipping", "skipping"]
 
 T = TypeVar("T")
-_GRACE_S = 0.002
-"""What the kernel may need to hand over a byte."""
-_STUCK_S = 10.0
+P = ParamSpec("P")
+_GRACE_S = 0.01
+"""What the kernel of a busy machine may need to hand over a byte."""
+_STUCK_S = 30.0
 
 
 def run_skipping(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` to its end in a loop of its own."""
     with asyncio.Runner(loop_factory=_SkippingLoop) as runner:
         return runner.run(work)
+
+
+def skipping(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Let a test run in such a loop."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **members: P.kwargs) -> None:
+        run_skipping(test(*args, **members))
+
+    return run
 
 
 class _Selector(selectors.SelectSelector):

@@ -27,7 +27,7 @@ print(json.dumps([before, libraries, after, len(models())]))
 
 @pytest.mark.requirement("wire:start:light")
 def test_a_client_loads_no_schema_library_and_builds_models_when_used() -> None:
-    done = subprocess.run([sys.executable, "-c", _BUILT], capture_output=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", _BUILT], capture_output=True, timeout=120, check=True)
     built: list[Any] = json.loads(done.stdout)
     before, libraries, missing, count = built
     assert before == ["SeparationOfDuties"]  # the default of another model, two flags
