@@ -104,7 +104,7 @@ async def test_who_asks_again_while_it_waits_is_told_that_it_waits(tmp_path: Pat
 @pytest.mark.requirement("runtime:queue:crash", "runtime:queue:runs-once")
 @pytest.mark.parametrize(
     ("point", "state", "sends"),
-    [("after_lock", "completed", 1), ("after_prepare", "completed", 1), ("after_intent", "failed", 0)],
+    [("after_lock", "completed", 1), ("after_prepare", "completed", 1), ("after_intent", "dead_lettered", 0)],
 )
 async def test_a_crash_of_the_worker_leaves_a_definite_state(
     tmp_path: Path, point: str, state: str, sends: int
@@ -120,7 +120,7 @@ async def test_a_crash_of_the_worker_leaves_a_definite_state(
         status = await ended(runtime, given.id)
     assert status.state == state
     assert len(site.connector.sends) == sends
-    if state == "failed":
+    if state == "dead_lettered":
         assert status.result is not None
         assert status.result.error is not None
         assert isinstance(status.result.error.details, dict)

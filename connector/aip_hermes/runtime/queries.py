@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 from aip_hermes import wire
 from aip_hermes.database import Connection
@@ -28,6 +27,7 @@ from aip_hermes.runtime.failures import (
     TenantMismatch,
 )
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.status_view import status_of, unknown_status
 from aip_hermes.runtime.store import QUERIES, from_json
 
 __all__ = ["Views"]
@@ -36,7 +36,6 @@ DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
 _SLICE: Final = 200
 _CURSOR = re.compile(r"offset:(\d{1,15})", re.ASCII)
-_LINKS: Final = ("cancel", "chunks", "events", "result")
 
 _Row = Mapping[str, Any]
 
@@ -53,8 +52,8 @@ class Views:
         _need(caller, "action:read")
         row = await self._action(action_id, caller)
         if row is None:
-            return self._unknown(action_id)
-        return _status(row, include_result=include_result)
+            return unknown_status(action_id, now=self._footing.now_ms())
+        return status_of(row, include_result=include_result)
 
     async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult:
         """Return the terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
@@ -215,45 +214,10 @@ class Views:
         if row["decision"] is not None:
             members["decision"] = from_json(row["decision"])
         if action is not None and include_action_status:
-            members["action_status"] = _status(action, include_result=False).wire()
+            members["action_status"] = status_of(action, include_result=False).wire()
         if action is not None and include_payload and action["parked"] is not None:
             members["evidence_payload"] = _payload(row, from_json(action["parked"])["action"], members["request"])
         return wire.ApprovalRecordView.model_validate(members)
-
-    def _unknown(self, action_id: str) -> wire.ActionStatus:
-        now = wire.rfc3339(self._footing.now_ms())
-        return wire.ActionStatus(action_id=action_id, state="unknown", updated_at=now, links=_links(action_id))
-
-
-def _status(row: _Row, *, include_result: bool) -> wire.ActionStatus:
-    stored = from_json(row["result"])
-    settled = row["settled_at"] is not None
-    members: dict[str, Any] = {
-        "action_id": row["action_id"],
-        "capability_id": row["capability_id"],
-        "session_id": row["session_id"],
-        "correlation_id": row["correlation_id"],
-        "state": row["state"],
-        "queued_state": _queued_state(row, stored),
-        "result_status": stored["status"] if settled else None,
-        "approval_id": row["approval_id"],
-        "started_at": None if row["state"] in ("pending_approval", "queued") else wire.rfc3339(row["claimed_at"]),
-        "updated_at": wire.rfc3339(row["updated_at"]),
-        "completed_at": wire.rfc3339(row["settled_at"]) if settled else None,
-        "result": answer(row["action_id"], stored).wire() if settled and include_result else None,
-        "links": _links(row["action_id"]),
-    }
-    return wire.ActionStatus.model_validate({name: value for name, value in members.items() if value is not None})
-
-
-def _queued_state(row: _Row, stored: Mapping[str, Any] | None) -> str | None:
-    """The queue's view exists for actions that waited: for a decision, or for the worker."""
-    if row["approval_id"] is None and row["queued_at"] is None:
-        return None
-    if row["state"] == "pending_approval":
-        return "requires_human"
-    expired = stored is not None and stored.get("error", {}).get("code") == "policy.approval_expired"
-    return "expired" if expired else str(row["state"])
 
 
 def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,11 +232,6 @@ def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -
     if "identity" in request:
         payload["identity"] = request["identity"]
     return payload
-
-
-def _links(action_id: str) -> dict[str, str]:
-    base = f"/aip/v1/actions/{quote(action_id, safe='')}"
-    return {"self": base, **{name: f"{base}/{name}" for name in _LINKS}}
 
 
 def _offset(cursor: str | None) -> int:
