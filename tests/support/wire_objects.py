@@ -13,6 +13,7 @@ from aip_hermes import wire
 from tests.support.wire_values import (
     ACCESS,
     ACTION,
+    AUDITED,
     BINDING,
     CALLBACK,
     CAPABILITY,
@@ -293,6 +294,12 @@ _ALL = (
     ),
     _example(wire.Receipt, "receipt", RECEIPT),
     _example(wire.ReceiptChain, "receipt_chain", CHAIN),
+    _example(wire.AuditEvent, "audit_event", AUDITED),
+    _example(
+        wire.AuditQueryResult,
+        "audit_query_result",
+        {"events": [AUDITED], "receipt_chains": [CHAIN], "cursor": "offset:20"},
+    ),
     _example(wire.ReceiptQueryRequest, "receipt_query_request", {"chain_id": "approval:appr_01"}),
 )
 EXAMPLES: Mapping[str, Example] = MappingProxyType({example.type.__name__: example for example in _ALL})

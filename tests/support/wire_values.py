@@ -319,6 +319,14 @@ RECEIPT = {
     "previous_hash": HASH,
     "hash": HASH,
 }
+AUDITED = {
+    "id": "audit:action:branch-north:act_01:result",
+    "actor": PRINCIPAL,
+    "identity": IDENTITY,
+    "action": "aip.action.result",
+    "occurred_at": "2030-01-01T00:00:00Z",
+    "data": {"action_id": "act_01", "status": "completed"},
+}
 CHAIN = {"chain_id": "approval:appr_01", "receipts": [RECEIPT], "root_hash": HASH}
 STATUS = {
     "action_id": "act_01",

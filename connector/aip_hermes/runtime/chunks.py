@@ -11,6 +11,7 @@ import hashlib
 from aip_hermes import wire
 from aip_hermes.contract.handler import Chunk
 from aip_hermes.database import Connection, StoreFailure
+from aip_hermes.runtime.erasure import name_subjects
 from aip_hermes.runtime.events import Origin, append_event
 from aip_hermes.runtime.failures import ChunkNotStored
 from aip_hermes.runtime.footing import Footing
@@ -20,11 +21,12 @@ __all__ = ["Chunks", "chunk_event_id"]
 
 
 class Chunks:
-    """Publishes for one attempt; what `send` gets as its `publish`."""
+    """Publishes for one attempt; what `send` gets as its `publish`. about: the subjects of its text (design D23)."""
 
-    def __init__(self, footing: Footing, *, origin: Origin) -> None:
+    def __init__(self, footing: Footing, *, origin: Origin, about: frozenset[str] = frozenset()) -> None:
         self._footing = footing
         self._origin = origin
+        self._about = about
 
     async def publish(self, chunk: Chunk) -> None:
         """Store a chunk and its event durably. Raises: ChunkNotStored."""
@@ -40,6 +42,8 @@ class Chunks:
         address = {"tenant": origin.tenant, "action_id": origin.action_id}
         last = connection.execute(QUERIES["last_chunk"], address)
         sequence = last[0]["sequence"] + 1 if last else 0
+        if not last:
+            name_subjects(connection, self._about, **address)
         stored = wire.StreamChunk(
             action_id=origin.action_id,
             sequence=sequence,

@@ -33,11 +33,15 @@ class Keeping:
     traces: Traces = field(default_factory=Traces)
 
 
-def mark(connection: Connection, *, tenant: str, action_id: str, keeping: Keeping | None) -> None:
+def mark(
+    connection: Connection, stored: Mapping[str, Any], *, tenant: str, action_id: str, keeping: Keeping | None
+) -> None:
     """Record that an action's end holds text. keeping: None where nobody can say; then stored chunks decide."""
+    if keeping is not None and not keeping.text:
+        return
     address = {"tenant": tenant, "action_id": action_id}
-    holds = bool(connection.execute(QUERIES["has_chunks"], address)) if keeping is None else keeping.text
-    if not holds:
+    in_result = keeping is not None and "output" in stored
+    if not in_result and not connection.execute(QUERIES["has_chunks"], address):
         return
     connection.execute(QUERIES["mark_text"], address)
     if keeping is not None:

@@ -5,6 +5,7 @@ Appended inside the transaction of the change they tell. Source: runtime behavio
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,16 @@ from aip_hermes import wire
 from aip_hermes.database import Connection
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
-__all__ = ["Origin", "append_audit", "append_event", "decision_event_id", "fetch_event", "result_event_id"]
+__all__ = [
+    "Origin",
+    "action_event_id",
+    "append_audit",
+    "append_event",
+    "decision_event_id",
+    "fetch_event",
+    "result_event_id",
+    "vote_event_id",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,9 +36,23 @@ class Origin:
     correlation_id: str | None
 
 
+def action_event_id(origin: Origin, kind: str, number: int) -> str:
+    """Return the id of an event of an action: the same for the same happening, whenever it is told.
+
+    number: tells apart what may happen more than once: the attempt, the try.
+    """
+    material = "\0".join(("aip.action.event.v1", origin.tenant, origin.action_id, kind, str(number)))
+    return "evt_action_" + hashlib.sha256(material.encode()).hexdigest()
+
+
 def decision_event_id(approval_id: str, status: str) -> str:
     """Return the id of the event that tells a decision."""
     return f"evt_{approval_id}_{status}_decision"
+
+
+def vote_event_id(approval_id: str, decision_id: str) -> str:
+    """Return the id of the event that tells a decision which did not suffice. decision_id: any text."""
+    return f"evt_{approval_id}_vote_{wire.sha256_hex(decision_id)[:32]}"
 
 
 def result_event_id(approval_id: str, status: str) -> str:
@@ -87,6 +111,7 @@ def append_audit(
             "audit_id": audit_id,
             "tenant": origin.tenant,
             "action_id": origin.action_id,
+            "session_id": origin.session_id,
             "actor_id": actor_id,
             "occurred_at": now,
             "record": to_json(dict(record)),

@@ -9,20 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ids import EventId
 from aip_hermes.ports import NewId
 from aip_hermes.runtime.answers import stored_answer, stored_cancelled, stored_failure
 from aip_hermes.runtime.cancellation import Cancelled
-from aip_hermes.runtime.events import Origin, append_audit, append_event, result_event_id
+from aip_hermes.runtime.erasure import Keeping, erase_about, mark
+from aip_hermes.runtime.events import Origin, action_event_id, append_audit, append_event, result_event_id
 from aip_hermes.runtime.fence import settle_key
+from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.serial import release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
 __all__ = ["Ending", "LostClaim", "origin_of", "settle"]
 
+
+RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
+"""Who witnesses an end."""
 
 _REASON: Final = 512
 """Characters of the sentence that is kept with a dead letter."""
@@ -34,13 +39,17 @@ class LostClaim(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
-    """What an attempt came to. approval_status: set where the end follows a decision. starts_run: its success is the
-    start of a run that goes on at the provider (design D13)."""
+    """What an attempt came to.
+
+    approval_status: set where the end follows a decision. starts_run: its success is the start of a run that goes on at
+    the provider (design D13). keeping: whose text it holds and ends; None where nobody can say.
+    """
 
     outcome: Answer | ActionFailed | Cancelled
     approval_id: str | None = None
     approval_status: str | None = None
     starts_run: bool = False
+    keeping: Keeping | None = None
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -57,6 +66,12 @@ class Ending:
     def reason(self) -> str | None:
         """Why it failed, for the list of dead letters."""
         return self.outcome.message[:_REASON] if isinstance(self.outcome, ActionFailed) else None
+
+    @property
+    def erases(self) -> frozenset[str]:
+        """Whose text goes with it: of what a completed delete deleted (design D23)."""
+        completed = isinstance(self.outcome, Answer) and not self.outcome.cancelled
+        return self.keeping.traces.erases if completed and self.keeping is not None else frozenset()
 
     @property
     def frees_key(self) -> bool:
@@ -92,7 +107,7 @@ def settle(
     attempt: int,
     ending: Ending,
     now: int,
-    new_id: NewId,
+    new_id: NewId,  # noqa: ARG001
     lease: int | None = None,
 ) -> dict[str, Any]:
     """Write an attempt's end and return what is kept of its result.
@@ -122,9 +137,12 @@ def settle(
     row = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
     settle_key(connection, row, frees=ending.frees_key)
     release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now)
-    _tell(connection, row, stored, ending, now=now, new_id=new_id)
+    mark(connection, stored, tenant=tenant, action_id=action_id, keeping=ending.keeping)
+    if ending.erases:
+        erase_about(connection, ending.erases, now=now)
+    _tell(connection, row, stored, ending, now=now)
     if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
-        _tell_queued(connection, row, stored, by_worker=lease is not None, now=now, new_id=new_id)
+        _tell_queued(connection, row, stored, by_worker=lease is not None, now=now)
     return stored
 
 
@@ -135,24 +153,23 @@ def _tell(
     ending: Ending,
     *,
     now: int,
-    new_id: NewId,
 ) -> None:
     origin, actor = origin_of(row), from_json(row["principal"])
     data: dict[str, Any] = {"status": stored["status"], "attempt": row["attempt"]}
     if "error" in stored:
         data["error_code"] = stored["error"]["code"]
         data["uncertain_outcome"] = ending.uncertain
-    append_event(
-        connection, origin, event_id=EventId(new_id("evt_")), kind="aip.action.result", now=now, data=data, actor=actor
-    )
+    attempt = row["attempt"]
+
+    def append(kind: str, actor: Mapping[str, Any] | None = None) -> None:
+        event_id = action_event_id(origin, kind, attempt)
+        append_event(connection, origin, event_id=event_id, kind=kind, now=now, data=data, actor=actor)
+
+    append("aip.action.result", actor)
     if isinstance(ending.outcome, Cancelled):
-        append_event(
-            connection, origin, event_id=EventId(new_id("evt_")), kind="aip.action.cancelled", now=now, data=data
-        )
+        append("aip.action.cancelled")
     if ending.approval_id is not None and ending.approval_status is not None:
-        _tell_consequence(
-            connection, origin, ending.approval_id, ending.approval_status, stored, now=now, new_id=new_id
-        )
+        _tell_consequence(connection, origin, ending.approval_id, ending.approval_status, stored, now=now)
     suffix = "result" if row["attempt"] == 1 else f"result:{row['attempt']}"
     append_audit(
         connection,
@@ -177,17 +194,17 @@ def _tell_queued(
     *,
     by_worker: bool,
     now: int,
-    new_id: NewId,
 ) -> None:
     """Tell the end of what waited in the queue: its tries, and whether it is a dead letter."""
     data: dict[str, Any] = {"status": stored["status"], "attempt": row["attempt"], "attempts": row["tries"]}
     if row["dead_letter_reason"] is not None:
         data |= {"dead_lettered": True, "error_code": stored["error"]["code"]}
+    kind = "aip.action.worker_result" if by_worker else "aip.action.async_result"
     append_event(
         connection,
         origin_of(row),
-        event_id=EventId(new_id("evt_")),
-        kind="aip.action.worker_result" if by_worker else "aip.action.async_result",
+        event_id=action_event_id(origin_of(row), kind, row["attempt"]),
+        kind=kind,
         now=now,
         data=data,
     )
@@ -201,12 +218,16 @@ def _tell_consequence(
     stored: Mapping[str, Any],
     *,
     now: int,
-    new_id: NewId,
 ) -> None:
     data = {"approval_id": approval_id, "action_id": origin.action_id, "status": stored["status"]}
     if status == "approved":
         append_event(
-            connection, origin, event_id=new_id("evt_"), kind="aip.approval.resumed_action", now=now, data=data
+            connection,
+            origin,
+            event_id=f"evt_{approval_id}_approved_resumed",
+            kind="aip.approval.resumed_action",
+            now=now,
+            data=data,
         )
     append_event(
         connection,
@@ -215,4 +236,22 @@ def _tell_consequence(
         kind="aip.action.resumed_result" if status == "approved" else "aip.action.approval_terminal",
         now=now,
         data=data if status == "approved" else {**data, "approval_status": status},
+    )
+    error = stored.get("error", {})
+    witness(
+        connection,
+        tenant=origin.tenant,
+        chain_id=approval_chain(approval_id),
+        receipt_id=f"rcpt_{approval_id}_result",
+        kind="result_returned",
+        actor=RUNTIME,
+        now=now,
+        correlation_id=origin.correlation_id,
+        data={
+            "approval_id": approval_id,
+            "action_id": origin.action_id,
+            "status": stored["status"],
+            "error_code": error.get("code"),
+            "result_sha256": wire.sha256_hex(stored),
+        },
     )

@@ -39,6 +39,7 @@ from aip_hermes.wire.approval_policy import (
     TenantPolicyRule,
     TenantPolicySelector,
 )
+from aip_hermes.wire.audit import AuditEvent, AuditQueryResult
 from aip_hermes.wire.canonical import canonical_json, sha256_hex, utf8
 from aip_hermes.wire.capability import (
     Binding,
@@ -115,7 +116,15 @@ from aip_hermes.wire.principal import (
     TenantRef,
     principal_kind,
 )
-from aip_hermes.wire.receipt import Receipt, ReceiptChain, ReceiptQueryRequest, ReceiptRef, append_receipt, chain_holds
+from aip_hermes.wire.receipt import (
+    Receipt,
+    ReceiptChain,
+    ReceiptQueryRequest,
+    ReceiptRef,
+    append_receipt,
+    chain_holds,
+    receipt_root,
+)
 from aip_hermes.wire.result import (
     Ack,
     ActionResult,
@@ -185,6 +194,8 @@ __all__ = [
     "ApprovalRule",
     "ApproverSelector",
     "AudioPart",
+    "AuditEvent",
+    "AuditQueryResult",
     "Binding",
     "Bool",
     "Callback",
@@ -297,6 +308,7 @@ __all__ = [
     "principal_kind",
     "protocol_error",
     "read_json",
+    "receipt_root",
     "rfc3339",
     "schema_names",
     "schema_violations",

@@ -13,7 +13,15 @@ from aip_hermes.wire.closed_sets import ReceiptType
 from aip_hermes.wire.model import Json, Time, Wire
 from aip_hermes.wire.principal import Principal
 
-__all__ = ["Receipt", "ReceiptChain", "ReceiptQueryRequest", "ReceiptRef", "append_receipt", "chain_holds"]
+__all__ = [
+    "Receipt",
+    "ReceiptChain",
+    "ReceiptQueryRequest",
+    "ReceiptRef",
+    "append_receipt",
+    "chain_holds",
+    "receipt_root",
+]
 
 
 class ReceiptRef(Wire):
@@ -70,7 +78,7 @@ def append_receipt(chain: ReceiptChain, receipt: Receipt) -> ReceiptChain:
     previous = chain.receipts[-1].hash if chain.receipts else None
     linked = receipt.model_copy(update={"previous_hash": previous, "hash": None})
     receipts = [*chain.receipts, linked.model_copy(update={"hash": linked.digest()})]
-    return ReceiptChain(chain_id=chain.chain_id, receipts=receipts, root_hash=_root(receipts))
+    return ReceiptChain(chain_id=chain.chain_id, receipts=receipts, root_hash=receipt_root(receipts))
 
 
 def chain_holds(chain: ReceiptChain) -> bool:
@@ -80,8 +88,9 @@ def chain_holds(chain: ReceiptChain) -> bool:
         if receipt.previous_hash != previous or receipt.hash != receipt.digest():
             return False
         previous = receipt.hash
-    return chain.root_hash == (_root(chain.receipts) if chain.receipts else chain.root_hash)
+    return chain.root_hash == (receipt_root(chain.receipts) if chain.receipts else chain.root_hash)
 
 
-def _root(receipts: list[Receipt]) -> str:
+def receipt_root(receipts: list[Receipt]) -> str:
+    """Return what `root_hash` must be: over the hashes that the receipts carry."""
     return sha256("".join(receipt.hash or "" for receipt in receipts).encode("ascii")).hexdigest()

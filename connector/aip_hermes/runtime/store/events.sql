@@ -14,8 +14,8 @@ SELECT event FROM events WHERE tenant = :tenant AND action_id = :action_id ORDER
 
 -- name: append_audit
 -- One record per settled attempt; never overwritten.
-INSERT INTO audit (audit_id, tenant, action_id, actor_id, occurred_at, record)
-VALUES (:audit_id, :tenant, :action_id, :actor_id, :occurred_at, :record)
+INSERT INTO audit (audit_id, tenant, action_id, session_id, actor_id, occurred_at, record)
+VALUES (:audit_id, :tenant, :action_id, :session_id, :actor_id, :occurred_at, :record)
 ON CONFLICT (audit_id) DO NOTHING;
 
 -- name: claim_message

@@ -12,7 +12,6 @@ CREATE TABLE receipts (
 
 CREATE UNIQUE INDEX receipts_by_id ON receipts (tenant, receipt_id);
 
-ALTER TABLE audit ADD COLUMN action TEXT NOT NULL DEFAULT 'aip.action.result';
 ALTER TABLE audit ADD COLUMN session_id TEXT;
 CREATE INDEX audit_in_order ON audit (tenant, occurred_at, audit_id);
 CREATE INDEX audit_of_action ON audit (tenant, action_id, occurred_at);
