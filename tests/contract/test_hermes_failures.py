@@ -37,7 +37,13 @@ class Case:
     status: int | None = None
 
     def code_of(self, operation: Operation) -> str:
-        """A success that is no answer is no stream either: that is seen before its body is read."""
+        """A success that is no answer is no stream either: that is seen before its body is read. Who follows a run says
+        whether that was started."""
+        if operation.follow != "none":
+            rejected = not self.uncertain and self.code == "remote_rejected"
+            return (
+                "operator_outcome_unknown" if self.uncertain else "operator_start_rejected" if rejected else self.code
+            )
         unread = operation.stream != "none" and self.status == 200
         return "not_a_stream" if unread else self.code
 
@@ -140,7 +146,8 @@ def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_failure(
 
     outcome = run_skipping(late())
     assert isinstance(outcome, ActionFailed)
-    assert outcome.code == _CODE + "deadline_exceeded"
+    unknown = operation.follow != "none" and asked
+    assert outcome.code == _CODE + ("operator_outcome_unknown" if unknown else "deadline_exceeded")
     assert (outcome.frees_key, _AGAIN in outcome.message) == (not outcome.uncertain, not outcome.uncertain)
     assert outcome.uncertain or "new Action ID" in outcome.message
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aip_hermes.contract.handler import Actor, Answer, Call, Handler, Publish, unpublished
+from aip_hermes.contract.handler import Actor, Answer, Call, Handler, Publish, State, unpublished
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import Endpoint, HermesConnector
 from aip_hermes.hermes.client import Transport
+from aip_hermes.hermes.operator import OperatorPolicy
 from aip_hermes.ids import ActionId, CapabilityId, CorrelationId, EndpointId, IdempotencyKey, PrincipalId, TenantId
-from aip_hermes.ports import NoFaults
+from aip_hermes.ports import Faults, NoFaults
 from aip_hermes.secret import Secret
 from tests.support.hermes_stub import KEY
+from tests.support.memory_state import MemoryState
 
 __all__ = ["INPUTS", "FakeClock", "attempt", "call_of", "connector_of", "endpoint_of", "handler_of"]
 
@@ -32,6 +34,7 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
     "run_status": {"run_id": "run_1"},
     "run_approval": {"run_id": "run_1", "choice": "deny"},
     "run_stop": {"run_id": "run_1"},
+    "operator": {"objective": "Check the backups."},
     "sessions_list": {"limit": 5},
     "session_create": {"body": {"id": "new-1", "title": "New one"}},
     "session_get": {"session_id": "s1"},
@@ -86,14 +89,17 @@ def connector_of(
     clock: FakeClock | None = None,
     operations: Mapping[str, Operation] | None = None,
     confirm_s: float = 2.0,
+    faults: Faults | None = None,
+    operator: OperatorPolicy | None = None,
 ) -> HermesConnector:
     return HermesConnector(
         [endpoint],
         clock=clock or FakeClock(),
-        faults=NoFaults(),
+        faults=faults or NoFaults(),
         transport=transport,
         operations=operations,
         confirm_s=confirm_s,
+        operator=operator,
     )
 
 
@@ -121,15 +127,18 @@ async def attempt(
     *,
     described: Mapping[str, Any] | None = None,
     publish: Publish = unpublished,
+    state: State | None = None,
 ) -> Answer | ActionFailed:
-    """Run one attempt as a runtime does and return its outcome."""
+    """Run one attempt as a runtime does and return its outcome. state: None is a store that knows nothing."""
     try:
         handler.check(call)
         prepared = await handler.prepare(call, described)
     except ActionFailed as exc:
         return exc
     try:
-        outcome: Answer | ActionFailed = await handler.send(call, prepared, publish=publish)
+        outcome: Answer | ActionFailed = await handler.send(
+            call, prepared, publish=publish, state=MemoryState() if state is None else state
+        )
     except ActionFailed as exc:
         outcome = exc
     return await handler.confirm(call, prepared, outcome)

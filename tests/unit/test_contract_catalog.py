@@ -311,7 +311,7 @@ def test_a_tenant_sees_its_capabilities_without_origins(catalog: Catalog) -> Non
     assert shown.capability.wire()["bindings"][0]["base_url"] == "http://10.1.2.3:8642/"
 
 
-GATED = DELETES | {"run_approval", "run_stop", "job_create", "job_update", "job_pause", "job_resume", "job_run"}
+GATED = DELETES | {"operator", "run_approval", "run_stop", "job_create", "job_update", "job_pause", "job_resume", "job_run"}
 
 
 @pytest.mark.requirement("contract:manifest:filter")
@@ -320,7 +320,7 @@ GATED = DELETES | {"run_approval", "run_stop", "job_create", "job_update", "job_
     [
         ({"capability_ids": ["cap:hermes_agent:zeta:models"]}, {"models"}),
         ({"requires_approval": True}, GATED),
-        ({"risk": ["high"]}, {*DELETES, "job_run"}),
+        ({"risk": ["high"]}, {*DELETES, "job_run", "operator"}),
         ({"side_effects": ["send_message", "delete"]}, TURNS | DELETES),
         ({"supports_streaming": True}, {name for name, row in load_operations().items() if row.streaming}),
         ({"supports_transactions": True}, set()),

@@ -29,7 +29,7 @@ TEXT = contract_folder().joinpath("capabilities.yaml").read_text(encoding="utf-8
 
 # name: method and path, title, kind, risk, effects, sensitivity, pii, redact, key, approval
 PLACES = re.compile(r"\{([a-z_]+)\}")
-R, W, D, M, N = "read", "write", "delete", "send_message", "external_network"
+R, W, D, M, N, X = "read", "write", "delete", "send_message", "external_network", "code_execution"
 TABLE: dict[str, tuple[object, ...]] = {
     "health": ("GET /health", "health", "tool", "low", [R, N], "internal", False, False, "optional", False),
     "health_detailed": (
@@ -81,6 +81,10 @@ TABLE: dict[str, tuple[object, ...]] = {
     ),
     "run_stop": (
         "POST /v1/runs/{run_id}/stop", "run stop", "workflow", "medium", [R, W, N], "restricted", True, True,
+        "required", True,
+    ),
+    "operator": (
+        "POST /v1/runs", "router/operator run", "agent", "high", [R, W, M, N, X], "confidential", True, True,
         "required", True,
     ),
     "sessions_list": (
@@ -148,8 +152,8 @@ TABLE: dict[str, tuple[object, ...]] = {
 }  # fmt: skip
 TURNS = {"chat", "chat_stream", "responses", "responses_stream", "session_chat", "session_chat_stream"}
 EXPERIMENTAL = {"skills", "toolsets", "response_get", "response_delete"}
-TIMEOUTS_MS = {"run_events": 300_000}
-HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60, "run_events": 900}
+TIMEOUTS_MS = {"run_events": 300_000, "operator": 900_000}
+HTTP_SECONDS = {**dict.fromkeys(TURNS, 900), "run_start": 60, "operator": 60, "run_events": 900}
 
 # name: modes beside sync, completion, cancel, latency; rows that are not here: none, sync, no, 5 s
 EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
@@ -158,6 +162,7 @@ EXECUTION: dict[str, tuple[set[str], str, bool, int]] = {
     "chat_stream": ({"async", "streaming"}, "streaming", True, 30_000),
     "responses_stream": ({"async", "streaming"}, "streaming", True, 30_000),
     "run_events": ({"async", "streaming"}, "streaming", True, 30_000),
+    "operator": ({"async", "streaming"}, "streaming", True, 30_000),
     "session_chat_stream": ({"async", "streaming"}, "streaming", True, 30_000),  # async: D18
 }
 
@@ -214,7 +219,7 @@ def test_a_contract_has_the_common_values(row: Operation) -> None:
     assert published["sla"] == {
         "expected_latency_ms": latency_ms,
         "timeout_ms": timeout_ms,
-        "async_expected": row.name in {"run_start", "run_events"},
+        "async_expected": row.name in {"run_start", "run_events", "operator"},
         "max_queue_delay_ms": 10_000,
         "availability_target": "99.9%",
     }
@@ -277,9 +282,13 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
         assert row.redact
     assert (row.stream != "none") is row.streaming is (row.completion == "streaming") is row.cancel
     assert row.stop == "none" or row.cancel
-    assert (row.output == "stream_answer.json") is (row.stream != "none")
-    assert row.stream == "none" or "max_events" in operation_schema(row.input)["properties"]
-    assert row.turn <= ("send_message" in row.effects) <= (row.key == "optional")
+    # Who follows what it started answers with where that stands; its events are chunks only.
+    assert (row.output == "stream_answer.json") is (row.stream != "none" and row.follow == "none")
+    assert "none" in (row.stream, row.follow) or "max_events" not in operation_schema(row.input)["properties"]
+    assert row.stream == "none" or row.follow != "none" or "max_events" in operation_schema(row.input)["properties"]
+    assert row.turn <= ("send_message" in row.effects)
+    assert ("send_message" in row.effects) <= (row.key == "optional" or row.approval is not None)
+    assert (row.follow != "none") is (row.recovery == "observe")
     assert (row.serial == "turn") <= row.turn
     assert (row.method in {"GET", "DELETE"}) <= (row.body == "none") <= (row.method != "PATCH")
     schema = operation_schema(row.input)
@@ -299,10 +308,10 @@ def test_a_row_does_not_contradict_itself(row: Operation) -> None:
 def test_the_totals_are_those_of_the_published_part_of_the_table() -> None:
     risks = [row.risk for row in ROWS]
 
-    assert len(ROWS) == 34
-    assert {risk: risks.count(risk) for risk in sorted(set(risks))} == {"high": 4, "low": 14, "medium": 16}
-    assert sum(row.key == "required" for row in ROWS) == 14
-    assert sum(row.approval is not None for row in ROWS) == 10
+    assert len(ROWS) == 35
+    assert {risk: risks.count(risk) for risk in sorted(set(risks))} == {"high": 5, "low": 14, "medium": 16}
+    assert sum(row.key == "required" for row in ROWS) == 15
+    assert sum(row.approval is not None for row in ROWS) == 11
     assert sum(row.read_only for row in ROWS) == 14
     assert [row.name for row in ROWS if "delete" in row.effects] == ["response_delete", "session_delete", "job_delete"]
 
@@ -313,7 +322,7 @@ def test_the_published_bounds_are_those_that_are_kept() -> None:
 
     assert (facts.max_stream_response_bytes, facts.max_sse_frame_bytes) == (67_108_864, 1_048_576)
     assert facts.default_sse_event_limit == 4_096
-    for row in (row for row in ROWS if row.stream != "none"):
+    for row in (row for row in ROWS if row.stream != "none" and row.follow == "none"):
         allowed = operation_validator(row.input)
         most = facts.maximum_sse_event_limit
         good = [n for n in (0, 1, most, most + 1) if not allowed.violations({**INPUTS[row.name], "max_events": n})]

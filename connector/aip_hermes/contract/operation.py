@@ -17,6 +17,7 @@ __all__ = [
     "ConfirmRule",
     "ContextRule",
     "Effect",
+    "FollowRule",
     "Mode",
     "Operation",
     "PrepareRule",
@@ -35,12 +36,15 @@ Effect = Literal[
 ]  # fmt: skip
 Mode = Literal["sync", "async", "streaming"]
 
-BodyRule = Literal["none", "members", "message", "completions", "response", "run", "approval_choice", "job"]
+BodyRule = Literal[
+    "none", "members", "message", "completions", "response", "run", "approval_choice", "job", "objective"
+]  # fmt: skip
 """What becomes the request body; each rule is a function in hermes/bodies.py. none: there is none. members: the nested
 `body`, else the input, without routing members. message: members, and `prompt` or `query` stands in for a missing
 `message`. completions: the top level only, one message made of `prompt` or `query` where there are no `messages`, and
 `stream` said. response: members with an `input`, and `stream` said. run: members with an `input`. approval_choice:
-members with a `choice`. job: members, at least one."""
+members with a `choice`. job: members, at least one. objective: the input as a task for an agent, see
+hermes/operator/objective.py."""
 
 AnswerRule = Literal["passed", "health"]
 """What becomes of the provider's answer. passed: it is the output, unchanged. health: the output is `{endpoint_id,
@@ -78,6 +82,10 @@ StopRule = Literal["none", "run"]
 ContextRule = Literal["none", "children"]
 """What is read for whoever decides about an approval (D25). none: nothing. children: the sessions that have the
 addressed one as their parent: what a delete would orphan or take along."""
+
+FollowRule = Literal["none", "run"]
+"""Whether a call goes on with what its request started. none: the answer is its end. run: the run is bound durably to
+the Action ID before it is started, and followed to its end or its question (hermes/operator/)."""
 
 RecoveryRule = Literal["none", "observe"]
 """What becomes of an action that a crash interrupted after its intent (D4). none: it ends uncertain. observe: `send` is
@@ -144,6 +152,7 @@ class Operation(BaseModel):
     stream: StreamRule = "none"
     stop: StopRule = "none"
     text: TextRule = "none"
+    follow: FollowRule = "none"
     recovery: RecoveryRule = "none"
 
     @property

@@ -125,6 +125,15 @@ def _job(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
+def _objective(_operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the agent is given to read; the whole request is made where the run is bound (hermes/operator/)."""
+    if not isinstance(values.get("objective"), str) or not values["objective"].strip() or "resume" in values:
+        raise Broken("`objective` is missing, blank, or beside `resume`")
+    return {name: values[name] for name in _TOLD if name in values}
+
+
+_TOLD: Final = ("objective", "context", "candidate_capabilities", "constraints")
+
 _RULES: Final[Mapping[BodyRule, Callable[[Operation, Mapping[str, Any]], dict[str, Any]]]] = {
     "none": _none,
     "members": _members,
@@ -134,6 +143,7 @@ _RULES: Final[Mapping[BodyRule, Callable[[Operation, Mapping[str, Any]], dict[st
     "run": _run,
     "approval_choice": _approval_choice,
     "job": _job,
+    "objective": _objective,
 }
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from aip_hermes.contract import load_capability_file, load_operations
-from aip_hermes.contract.handler import FailureKind, Offer
+from aip_hermes.contract.handler import FailureKind, Handler, Offer
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.attempts import Attempts
@@ -18,8 +18,11 @@ from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
 from aip_hermes.hermes.failures import Cancelled, HermesFailed, OutcomeUnknown, SessionBusy
 from aip_hermes.hermes.handler import CONFIRM_S, HermesHandler
 from aip_hermes.hermes.headers import base_headers
+from aip_hermes.hermes.operator import OperatorHandler, OperatorPolicy
+from aip_hermes.hermes.operator.ground import STOP_S, Ground
 from aip_hermes.ids import CapabilityId, EndpointId
-from aip_hermes.ports import Clock, Faults
+from aip_hermes.ports import Clock, Faults, NewId
+from aip_hermes.ports import new_id as random_id
 
 __all__ = ["HermesConnector"]
 
@@ -36,7 +39,8 @@ class HermesConnector:
     """Publishes the rows of capabilities.yaml for each endpoint.
 
     transport: stands in for the network in tests. operations: the rows; None reads the project's own. confirm_s: for
-    one read-back, in seconds.
+    one read-back, in seconds. operator: the policy of every run that is followed. new_id: names this process and its
+    claims.
     Raises ValueError without an endpoint and for two of one id.
     """
 
@@ -49,6 +53,8 @@ class HermesConnector:
         transport: Transport | None = None,
         operations: Mapping[str, Operation] | None = None,
         confirm_s: float = CONFIRM_S,
+        operator: OperatorPolicy | None = None,
+        new_id: NewId = random_id,
     ) -> None:
         self._endpoints = sorted(endpoints, key=lambda endpoint: endpoint.id)
         if not self._endpoints:
@@ -57,6 +63,9 @@ class HermesConnector:
             raise ValueError("two Hermes endpoints have the same id")
         self._facts = load_capability_file().connector
         self._confirm_s = confirm_s
+        self._operator = OperatorPolicy() if operator is None else operator
+        self._new_id = new_id
+        self._instance_id = new_id("inst_")
         self._clients = {
             endpoint.id: HermesClient(endpoint, transport=transport, faults=faults) for endpoint in self._endpoints
         }
@@ -94,22 +103,37 @@ class HermesConnector:
             await client.aclose()
 
     def _offer(self, row: Operation, endpoint: Endpoint, *, clock: Clock, faults: Faults) -> Offer:
+        follows = row.follow == "run"
+        timeout_ms = int(endpoint.turn_timeout_s * 1000) if row.turn else row.timeout_ms
         return Offer(
             capability_id=CapabilityId(f"{self._facts.id_prefix}{endpoint.id}:{row.name}"),
             endpoint_id=endpoint.id,
             tenant_id=endpoint.tenant_id,
             display_name=endpoint.display_name or endpoint.id,
             base_url=endpoint.base_url,
-            handler=HermesHandler(
-                row,
-                endpoint=endpoint,
-                attempts=Attempts(self._clients[endpoint.id], clock=clock),
-                clock=clock,
-                faults=faults,
-                confirm_s=self._confirm_s,
-            ),
-            timeout_ms=int(endpoint.turn_timeout_s * 1000) if row.turn else row.timeout_ms,
+            handler=self._handler(row, endpoint, clock=clock, faults=faults),
+            timeout_ms=self._operator.timeout_ms if follows else timeout_ms,
             reads_first=row.prepare != "none",
+            cancel_ms=self._operator.cancel_grace_ms + int(STOP_S * 1000) + 2_000 if follows else None,
+        )
+
+    def _handler(self, row: Operation, endpoint: Endpoint, *, clock: Clock, faults: Faults) -> Handler:
+        attempts = Attempts(self._clients[endpoint.id], clock=clock)
+        if row.follow == "run":
+            return OperatorHandler(
+                Ground(
+                    operation=row,
+                    endpoint=endpoint,
+                    policy=self._operator,
+                    attempts=attempts,
+                    clock=clock,
+                    faults=faults,
+                    new_id=self._new_id,
+                    instance_id=self._instance_id,
+                )
+            )
+        return HermesHandler(
+            row, endpoint=endpoint, attempts=attempts, clock=clock, faults=faults, confirm_s=self._confirm_s
         )
 
     async def _health(self, endpoint: Endpoint) -> tuple[bool, str]:

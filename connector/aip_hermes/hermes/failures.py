@@ -15,6 +15,11 @@
         ├── SessionClosed        the session is closed and the endpoint's setting refuses turns    (D14)
         ├── TargetChanged        the row is not the one that was approved                          (D25)
         ├── OutcomeUnknown       stopped between intent and settlement                             (D4)
+        ├── OperatorPolicyRefused  the operator's policy or the state of its run forbids it
+        ├── OperatorStateFailed  the durable binding of a run could not be read or written
+        ├── OperatorStartRejected  the endpoint refused to start the run
+        ├── OperatorRunFailed    the run ended by saying that it failed
+        ├── OperatorOutcomeUnknown  a run may have started, gone on or heard an approval; never sent again
         ├── DeadlineExceeded     the action's time was over
         └── Cancelled            the action was cancelled
 
@@ -37,6 +42,11 @@ __all__ = [
     "InvalidResponse",
     "MissingCredential",
     "NotAStream",
+    "OperatorOutcomeUnknown",
+    "OperatorPolicyRefused",
+    "OperatorRunFailed",
+    "OperatorStartRejected",
+    "OperatorStateFailed",
     "OutcomeUnknown",
     "RemoteRejected",
     "RemoteTemporary",
@@ -179,6 +189,28 @@ class StreamPublication(HermesFailed, code="connector.hermes_agent.stream_public
 
 class OutcomeUnknown(HermesFailed, code="connector.hermes_agent.outcome_unknown", category="connector"):
     """The attempt stopped between intent and settlement."""
+
+
+class OperatorPolicyRefused(HermesFailed, code="connector.hermes_agent.operator_policy", category="permanent"):
+    """The operator's policy, an Action ID with another request, or a run that does not wait; nothing was sent."""
+
+
+class OperatorStateFailed(HermesFailed, code="connector.hermes_agent.operator_state", category="temporary"):
+    """The durable binding of a run could not be read or written; nothing was sent."""
+
+
+class OperatorStartRejected(HermesFailed, code="connector.hermes_agent.operator_start_rejected", category="permanent"):
+    """The endpoint refused to start the run: a 3xx or 4xx that is none of those that have their own class."""
+
+
+class OperatorRunFailed(HermesFailed, code="connector.hermes_agent.operator_run_failed", category="connector"):
+    """The run is over and says that it failed; what its tools did stays done."""
+
+
+class OperatorOutcomeUnknown(
+    HermesFailed, code="connector.hermes_agent.operator_outcome_unknown", category="temporary"
+):
+    """A start, an approval or the rest of a run may have happened. details: `reason`. Always uncertain."""
 
 
 class DeadlineExceeded(HermesFailed, code="connector.hermes_agent.deadline_exceeded", category="temporary"):

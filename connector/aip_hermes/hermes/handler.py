@@ -28,13 +28,14 @@ from aip_hermes.contract.operation import Operation
 from aip_hermes.contract.rows import Target, load_target
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import session_evidence as evidence
+from aip_hermes.hermes.admission import refuse_unusable
 from aip_hermes.hermes.answer import Asked
 from aip_hermes.hermes.answered import answered_session, failed_by_its_word, health_output, row_id, text_of
 from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.children import children_of
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import Received, RequestSpec
-from aip_hermes.hermes.failures import HermesFailed, MissingCredential, TenantMismatch
+from aip_hermes.hermes.failures import HermesFailed
 from aip_hermes.hermes.headers import headers_of_call
 from aip_hermes.hermes.preparation import (
     description_of,
@@ -94,19 +95,7 @@ class HermesHandler:
         return self._operation
 
     def check(self, call: Call) -> None:
-        endpoint = self._endpoint
-        if endpoint.tenant_id is not None and call.actor.tenant_id != endpoint.tenant_id:
-            raise TenantMismatch(
-                f"Hermes endpoint {endpoint.id} is bound to another tenant; nothing was sent."
-                " Use a capability that discovery lists for your tenant.",
-                endpoint_id=endpoint.id,
-            )
-        if self._operation.auth and endpoint.key is None:
-            raise MissingCredential(
-                f"Hermes endpoint {endpoint.id} has no key configured; nothing was sent."
-                " Configure a key file for this endpoint, then send the same action again.",
-                endpoint_id=endpoint.id,
-            )
+        refuse_unusable(self._endpoint, self._operation, call)
         self._map(call)
 
     def serial_key(self, call: Call) -> SerialKey | None:
