@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Stored = Mapping[str, Any]
-"""`{"status", "output"?, "text"?, "error"?}`."""
+"""`{"status", "output"?, "text"?, "error"?}`; `erased` in place of an output that is gone (runtime/erasure.py)."""
 
 
 def stored_answer(outcome: Answer) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def stored_cancelled(cancelled: Cancelled) -> dict[str, Any]:
 
 
 def answer(action_id: str, stored: Stored) -> wire.ActionResult:
-    """Return a stored result as it is."""
-    return _result(action_id, stored, stored.get("output"))
+    """Return a stored result as it is; of one whose text was erased, what is left."""
+    return _result(action_id, stored, _output(stored))
 
 
 def acknowledged(action_id: str) -> wire.Ack:
@@ -79,7 +79,7 @@ def replay(
     action_id: str, stored: Stored, *, first_seen_at: int, expires_at: int | None, input_differs: bool
 ) -> wire.ActionResult:
     """Return a stored result to another submission of its key, marked. action_id: the original one."""
-    output = stored.get("output")
+    output = _output(stored)
     marked: dict[str, Any] = dict(output) if isinstance(output, Mapping) else {}
     ours = marked.get("_aip")
     marked["_aip"] = {
@@ -93,6 +93,11 @@ def replay(
     }
     marked["idempotent_replay"] = True
     return _result(action_id, stored, marked)
+
+
+def _output(stored: Stored) -> Any:
+    """Return the output; in place of an erased one, when and why it went, and its hash (design D23)."""
+    return {"_aip": {"erased": stored["erased"]}} if "erased" in stored else stored.get("output")
 
 
 def _result(action_id: str, stored: Stored, output: Any) -> wire.ActionResult:

@@ -72,9 +72,11 @@ def erase_about(connection: Connection, subjects: Iterable[str], *, now: int) ->
 def erase(connection: Connection, row: _Row, *, reason: Reason, now: int) -> None:
     """Erase a settled action's output and chunks. Idempotent."""
     address = {"tenant": row["tenant"], "action_id": row["action_id"]}
-    connection.execute(QUERIES["erase_chunks"], address)
-    connection.execute(QUERIES["forget_subjects"], address)
     left = _left_of(from_json(row["result"]), reason=reason, now=now)
+    connection.execute(QUERIES["erase_chunks"], address)
+    if connection.changes:
+        left["chunks_erased"] = wire.rfc3339(now)
+    connection.execute(QUERIES["forget_subjects"], address)
     connection.execute(QUERIES["erase_output"], {**address, "result": to_json(left)})
 
 
@@ -86,4 +88,6 @@ def _left_of(stored: Mapping[str, Any], *, reason: Reason, now: int) -> dict[str
             "reason": reason,
             "output_sha256": wire.sha256_hex(stored["output"]),
         }
+    if reason == "pruned":
+        left["pruned"] = wire.rfc3339(now)
     return left

@@ -7,6 +7,7 @@ Source: AIP HTTP surface §5.1, §5.2, §7; runtime behaviour §16.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from aip_hermes.database import Connection
 from aip_hermes.runtime.failures import CursorExpired, InvalidCursor
 from aip_hermes.runtime.store import QUERIES, from_json
 
-__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "MAX_PAGE_BYTES", "Position", "read_page"]
+__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "MAX_PAGE_BYTES", "Position", "first_chunks", "read_log", "read_page"]
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
@@ -109,9 +110,7 @@ def read_page(
     `terminal` is set when the action has ended and nothing follows this page. Raises: CursorExpired for a position
     behind the end of the log.
     """
-    newest = connection.execute(QUERIES["last_event"])
-    if position.event > (newest[0]["seq"] if newest else 0):
-        raise CursorExpired("the cursor lies behind the end of the log; begin again without one")
+    _check_inside_log(connection, position)
     wanted = min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
     room = _Room(wanted, max_bytes)
     events, last_event, more = [], position.event, False
@@ -151,3 +150,58 @@ def read_page(
             "terminal": row["settled_at"] is not None and not more,
         }
     )
+
+
+def first_chunks(connection: Connection, row: Mapping[str, Any]) -> list[wire.StreamChunk]:
+    """Return an action's chunks from the first one on, as many as a page holds."""
+    room = _Room(MAX_PAGE, MAX_PAGE_BYTES)
+    found = _behind(connection, "fetch_chunks", row, after=_BEFORE_ALL, place="sequence", at_once=_CHUNKS_AT_ONCE)
+    texts = itertools.takewhile(room.take, (each["chunk"] for each in found))
+    return [wire.StreamChunk.model_validate(from_json(text)) for text in texts]
+
+
+def read_log(
+    connection: Connection,
+    *,
+    tenant: str,
+    owner: str | None,
+    position: Position,
+    limit: int | None,
+    kinds: Collection[str],
+    max_bytes: int = MAX_PAGE_BYTES,
+) -> wire.EventStream:
+    """Return the next page of a tenant's log, and the position behind it; there is always one.
+
+    owner: only events of this principal's actions; None for all. Otherwise as `read_page`.
+    Raises: CursorExpired for a position behind the end of the log, or before what was pruned.
+    """
+    _check_inside_log(connection, position)
+    pruned = connection.execute(QUERIES["log_start"])
+    if 0 < position.event < (pruned[0]["pruned_through"] if pruned else 0):
+        raise CursorExpired("events behind the cursor were pruned; begin again without one")
+    room = _Room(min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE), max_bytes)
+    events, last = [], position.event
+    for found in _log_behind(connection, tenant=tenant, after=position.event):
+        if (not kinds or found["kind"] in kinds) and owner in (None, found["principal_id"]):
+            if not room.take(found["event"]):
+                break
+            events.append(from_json(found["event"]))
+        last = found["seq"]
+    return wire.EventStream.model_validate({"events": events, "next_cursor": f"evt_cursor_{last}"})
+
+
+def _log_behind(connection: Connection, *, tenant: str, after: int) -> Iterator[Mapping[str, Any]]:
+    """Yield at most MAX_PAGE events of a tenant behind a position, a few at a time."""
+    for _ in range(MAX_PAGE // _EVENTS_AT_ONCE):
+        params = {"tenant": tenant, "after": after, "limit": _EVENTS_AT_ONCE}
+        found = connection.execute(QUERIES["fetch_log_page"], params)
+        yield from found
+        if len(found) < _EVENTS_AT_ONCE:
+            return
+        after = found[-1]["seq"]
+
+
+def _check_inside_log(connection: Connection, position: Position) -> None:
+    newest = connection.execute(QUERIES["last_event"])
+    if position.event > (newest[0]["seq"] if newest else 0):
+        raise CursorExpired("the cursor lies behind the end of the log; begin again without one")

@@ -42,7 +42,8 @@ class RuntimeLimits:
     many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that can't be written.
     close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`. queue_tries: how
     often a queued action is tried at most where its capability declares it repeatable. lease_ms: how long a worker that
-    is not heard of keeps what it took. heartbeat_ms: how often it renews.
+    is not heard of keeps what it took. heartbeat_ms: how often it renews. transcripts_ms:
+    how long outputs and chunks that hold a transcript are kept after their action settled (design D23).
     """
 
     queue_delay_ms: int = field(default_factory=lambda: load_capability_file().common.max_queue_delay_ms)
@@ -58,3 +59,4 @@ class RuntimeLimits:
     queue_tries: int = 3
     lease_ms: int = 30_000
     heartbeat_ms: int = 7_500
+    transcripts_ms: int = 86_400_000

@@ -6,7 +6,6 @@ Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -14,28 +13,26 @@ from aip_hermes import wire
 from aip_hermes.database import Connection
 from aip_hermes.ids import ActionId, ApprovalId, TenantId
 from aip_hermes.runtime import approvals
+from aip_hermes.runtime.access import need, offset_of, own_tenant, owns, page_size, refused
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, read_page
+from aip_hermes.runtime.erasure import erase, is_due
+from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, first_chunks, read_page
 from aip_hermes.runtime.failures import (
+    ActionGone,
     ActionNotFound,
     ApprovalNotFound,
-    InvalidCursor,
-    NotAuthorized,
     ResultNotReady,
-    TenantMismatch,
 )
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.receipts import approval_chain, fetch_chain, newest_ref
 from aip_hermes.runtime.status_view import status_of, unknown_status
 from aip_hermes.runtime.store import QUERIES, from_json
 
 __all__ = ["Views"]
 
-DEFAULT_PAGE: Final = 100
-MAX_PAGE: Final = 1000
 _SLICE: Final = 200
-_CURSOR = re.compile(r"offset:(\d{1,15})", re.ASCII)
 
 _Row = Mapping[str, Any]
 
@@ -47,17 +44,33 @@ class Views:
         self._footing = footing
         self._authorities = authorities
 
-    async def status(self, action_id: ActionId, caller: Caller, *, include_result: bool) -> wire.ActionStatus:
+    async def status(
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        include_result: bool,
+        include_receipts: bool = False,
+        include_chunks: bool = False,
+    ) -> wire.ActionStatus:
         """Return where the action stands; `unknown` for one that this tenant does not have."""
-        _need(caller, "action:read")
+        need(caller, "action:read")
+        if include_receipts:
+            need(caller, "receipt:read")
         row = await self._action(action_id, caller)
         if row is None:
             return unknown_status(action_id, now=self._footing.now_ms())
-        return status_of(row, include_result=include_result)
+        status = status_of(row, include_result=include_result)
+        if not (include_receipts or include_chunks):
+            return status
+        chain, chunks = await self._footing.database.read(
+            lambda c: (_chain(c, row) if include_receipts else None, first_chunks(c, row) if include_chunks else [])
+        )
+        return status.model_copy(update={"receipt_chain": chain, "chunks": chunks})
 
-    async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult:
-        """Return the terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
-        _need(caller, "action:read")
+    async def result(self, action_id: ActionId, caller: Caller, *, include_receipt: bool = False) -> wire.ActionResult:
+        """Return the terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady, ActionGone."""
+        need(caller, "action:read")
         row = await self._action(action_id, caller)
         if row is None:
             raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
@@ -65,7 +78,15 @@ class Views:
             raise ResultNotReady(
                 f"action {action_id} has no result yet", details={"action_id": action_id, "state": row["state"]}
             )
-        return answer(row["action_id"], from_json(row["result"]))
+        stored = from_json(row["result"])
+        if "erased" in stored and stored["status"] == "completed":
+            raise _gone(row, stored)
+        result = answer(row["action_id"], stored)
+        if not include_receipt or row["approval_id"] is None:
+            return result
+        chain_id = approval_chain(row["approval_id"])
+        ref = await self._footing.database.read(lambda c: newest_ref(c, tenant=row["tenant"], chain_id=chain_id))
+        return result.model_copy(update={"receipt": ref})
 
     async def events(
         self,
@@ -80,13 +101,16 @@ class Views:
     ) -> wire.ActionEvents:
         """Return the next page of an action's events and chunks.
 
-        Raises: NotAuthorized, ActionNotFound, InvalidCursor, CursorExpired.
+        Raises: NotAuthorized, ActionNotFound, ActionGone, InvalidCursor, CursorExpired.
         """
-        _need(caller, "action:read")
+        need(caller, "action:read")
         position = Position.parse(cursor)
         row = await self._action(action_id, caller)
         if row is None:
             raise ActionNotFound(f"there is no action {action_id}", details={"action_id": action_id})
+        stored = from_json(row["result"]) if row["settled_at"] is not None else {}
+        if "pruned" in stored or (include_chunks and "chunks_erased" in stored):
+            raise _gone(row, stored)
         return await self._footing.database.read(
             lambda connection: read_page(
                 connection,
@@ -112,10 +136,9 @@ class Views:
         include_action_status: bool,
     ) -> wire.ApprovalList:
         """Return a page of the approvals that the caller may see, oldest first."""
-        _need(caller, "approval:read")
-        if tenant_id is not None and tenant_id != caller.tenant_id:
-            raise TenantMismatch("tenant_id is not the caller's tenant", details={"tenant_id": tenant_id})
-        start, size = _offset(cursor), min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
+        need(caller, "approval:read")
+        own_tenant(caller, tenant_id)
+        start, size = offset_of(cursor), page_size(limit)
         await self._expire_overdue()
 
         def page(connection: Connection) -> tuple[list[_Row], int | None]:
@@ -138,32 +161,50 @@ class Views:
         self, approval_id: ApprovalId, caller: Caller, *, include_action_status: bool, include_evidence_payload: bool
     ) -> wire.ApprovalRecordView:
         """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
-        _need(caller, "approval:read")
+        need(caller, "approval:read")
         if include_evidence_payload:
-            _need(caller, "approval:export")
-            _need(caller, "approval:sensitive")
+            need(caller, "approval:export")
+            need(caller, "approval:sensitive")
         await self._expire_overdue()
         tenant = caller.tenant_id or ""
         row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
         if row is None:
             raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
         if not self._sees(caller, row):
-            raise _refused("approval", "Read", "this approval is neither yours nor yours to decide")
+            raise refused("approval", "Read", "this approval is neither yours nor yours to decide")
         return await self._view(
             row, include_action_status=include_action_status, include_payload=include_evidence_payload
         )
 
     async def _action(self, action_id: ActionId, caller: Caller) -> _Row | None:
-        await self._expire_overdue()
-        params = {"tenant": caller.tenant_id or "", "action_id": action_id}
-        rows = await self._footing.database.read(lambda connection: connection.execute(QUERIES["fetch_action"], params))
+        address = {"tenant": caller.tenant_id or "", "action_id": action_id}
+
+        def look(connection: Connection) -> tuple[bool, list[dict[str, Any]]]:
+            now = self._footing.now_ms()
+            overdue = connection.execute(QUERIES["fetch_overdue"], {"now": now})
+            rows = connection.execute(QUERIES["fetch_action"], address)
+            return bool(overdue) or any(self._is_due(row, now) for row in rows), rows
+
+        stale, rows = await self._footing.database.read(look)
+        if stale:
+            rows = await self._footing.database.write(lambda connection: self._freshened(connection, address))
         if not rows:
             return None
-        owner = from_json(rows[0]["principal"])
-        mine = (owner["id"], owner["kind"]) == (caller.principal.id, caller.principal.kind)
-        if not (mine or caller.may_read_others("action")):
-            raise _refused("action", "Read", "the action belongs to another principal")
+        if not (owns(caller, rows[0]) or caller.may_read_others("action")):
+            raise refused("action", "Read", "the action belongs to another principal")
         return rows[0]
+
+    def _is_due(self, row: _Row, now: int) -> bool:
+        return is_due(row, now=now, keep_ms=self._footing.limits.transcripts_ms)
+
+    def _freshened(self, connection: Connection, address: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Do first what time has decided: an approval that expired, text that was kept long enough."""
+        now = self._footing.now_ms()
+        approvals.expire_all(connection, now=now, new_id=self._footing.new_id)
+        for row in connection.execute(QUERIES["fetch_action"], address):
+            if self._is_due(row, now):
+                erase(connection, row, reason="expired", now=now)
+        return connection.execute(QUERIES["fetch_action"], address)
 
     async def _expire_overdue(self) -> None:
         now = self._footing.now_ms()
@@ -220,6 +261,22 @@ class Views:
         return wire.ApprovalRecordView.model_validate(members)
 
 
+def _chain(connection: Connection, row: _Row) -> wire.ReceiptChain | None:
+    """Return the receipts of an action's approval; a plain action has none."""
+    if row["approval_id"] is None:
+        return None
+    return fetch_chain(connection, tenant=row["tenant"], chain_id=approval_chain(row["approval_id"]))
+
+
+def _gone(row: _Row, stored: Mapping[str, Any]) -> ActionGone:
+    erased = stored.get("erased", {"reason": "pruned" if "pruned" in stored else "expired"})
+    return ActionGone(
+        f"action {row['action_id']} ended {stored['status']}; what it answered is no longer kept ({erased['reason']}). "
+        "Nothing is sent again: read the target, or submit a new action",
+        details={"action_id": row["action_id"], "status": stored["status"], "erased": erased},
+    )
+
+
 def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     payload = {
         "action_id": action["id"],
@@ -234,27 +291,8 @@ def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -
     return payload
 
 
-def _offset(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    match = _CURSOR.fullmatch(cursor)
-    if match is None:
-        raise InvalidCursor("a list cursor has the form `offset:<n>`", details={"expected": "offset:<n>"})
-    return int(match[1])
-
-
 def _decided_by(row: _Row, approver: str | None) -> bool:
     if approver is None or row["decided_by"] == approver:
         return True
     selector = from_json(row["request"])["approver_selector"]
     return bool(selector["type"] == "principal" and selector["id"] == approver)
-
-
-def _need(caller: Caller, scope: str) -> None:
-    if not caller.may(scope):
-        kind, operation = scope.split(":")
-        raise _refused(kind, operation.capitalize(), f"this needs the scope {scope}")
-
-
-def _refused(kind: str, operation: str, message: str) -> NotAuthorized:
-    return NotAuthorized(message, details={"object": kind, "operation": operation})
