@@ -10,44 +10,10 @@ import pytest
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
-from aip_hermes.runtime import MessageContext, Runtime
+from aip_hermes.runtime import MessageContext
 from tests.support.runtime_clock import ManualClock
-from tests.support.runtime_connector import ScriptedConnector
-from tests.support.runtime_site import Crash, CrashAt, Site, action, requester
-
-WRITING = frozenset({"action:read", "action:write"})
-
-
-def owner() -> Any:
-    return requester(scopes=WRITING)
-
-
-def queueing_site(folder: Path, **script: Any) -> Site:
-    return Site(folder, connector=ScriptedConnector(queueing=frozenset({"session_chat", "session_create"}), **script))
-
-
-async def queued(runtime: Runtime, **members: Any) -> wire.Action:
-    """Submit an asynchronous action and check its acknowledgement."""
-    given = action("session_chat", mode="async", **members)
-    answered = await runtime.submit(given, owner(), MessageContext())
-    assert isinstance(answered, wire.Ack)
-    assert answered.wire() == {
-        "action_id": given.id,
-        "status": "queued",
-        "reason": "accepted for asynchronous execution",
-        "queue": {"scheduler": "aip-runtime"},
-    }
-    return given
-
-
-async def ended(runtime: Runtime, action_id: str) -> wire.ActionStatus:
-    """Wait for the end."""
-    async with asyncio.timeout(30):
-        while True:
-            status = await runtime.status(action_id, owner(), include_result=True)
-            if status.state not in ("queued", "running"):
-                return status
-
+from tests.support.runtime_queue import ended, owner, queued, queueing_site
+from tests.support.runtime_site import Crash, CrashAt, action
 
 @pytest.mark.requirement("runtime:queue:acknowledged", "runtime:queue:runs-once")
 async def test_a_queued_action_runs_once_and_keeps_its_result(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ class QueueWorker:
                     self._begin(self._execute(row)).add_done_callback(self._room)
                 if batch.next_at is not None:
                     rest_s = min(max(batch.next_at - self._footing.now_ms(), 0) / 1000, rest_s)
-            await self._rest(rest_s)
+            if rest_s > 0:
+                await self._rest(rest_s)
 
     async def _take(self) -> Batch:
         room = self._footing.limits.queue_width - self._running
