@@ -27,7 +27,7 @@ from aip_hermes.server import Gateway, TokenTable, native_application
 from aip_hermes.server.listening import CannotServe, listen, serve_asgi, signals, stop_signals
 from aip_hermes.settings import Settings, SettingsError
 
-__all__ = ["CONNECTOR_GROUP", "CannotServe", "build_app", "serve"]
+__all__ = ["CONNECTOR_GROUP", "CannotServe", "build_app", "connectors_of", "serve"]
 
 CONNECTOR_GROUP: Final = "aip.connectors"
 
@@ -53,7 +53,7 @@ def build_app(
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            connectors = _connectors(settings, clock=clock, new_id=new_id, faults=faults)
+            connectors = connectors_of(settings, clock=clock, new_id=new_id, faults=faults)
             for connector in connectors:
                 stack.push_async_callback(connector.aclose)
             catalog = Catalog(offer for connector in connectors for offer in connector.offers())
@@ -114,7 +114,8 @@ async def serve(
         await serve_asgi(application, listener, stop=ending, on_ready=on_ready)
 
 
-def _connectors(settings: Settings, *, clock: Clock, new_id: NewId, faults: Faults) -> list[Connector]:
+def connectors_of(settings: Settings, *, clock: Clock, new_id: NewId, faults: Faults) -> list[Connector]:
+    """Return every installed connector, built for these settings; the caller closes them. Raises CannotServe."""
     found = sorted(entry_points(group=CONNECTOR_GROUP), key=lambda point: point.name)
     if not found:
         raise CannotServe(

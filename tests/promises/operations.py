@@ -52,4 +52,37 @@ PROMISES = (
         sentence="Killed at any point, a restore leaves the old store or the new one under the store's name, openable, "
         "and the old one somewhere.",
     ),
+    Promise(
+        id="doctor:healthy",
+        source="issue 4, Operations; field report F113",
+        sentence="On a sound installation, served or not, every line of the doctor is ok and it exits 0.",
+    ),
+    Promise(
+        id="doctor:finds",
+        source="issue 4, Operations; field reports F073, F074, F113",
+        sentence="Each thing that can be wrong gives one line of its own check, with its remedy; the exit status is 1 "
+        "where one fails.",
+    ),
+    Promise(
+        id="doctor:changes-nothing",
+        source="design §6, field report F032",
+        sentence="The doctor changes no byte of an installation, and says no secret.",
+    ),
+    Promise(
+        id="doctor:json",
+        source="issue 4, Operations",
+        sentence="With --json stdout is one object with the findings, also where the settings can't be read.",
+    ),
+    Promise(
+        id="prune:thin-edge",
+        source="issue 4, Operations; design §6",
+        sentence="`prune` works beside a running server, counts only with --dry-run, prints one JSON line, and leaves "
+        "alone a store that does not exist or that its server has not migrated.",
+    ),
+    Promise(
+        id="operations:commands",
+        source="issue 4, Operations",
+        sentence="A store that was backed up while its server worked can be restored by the commands, and the server "
+        "goes on from there.",
+    ),
 )

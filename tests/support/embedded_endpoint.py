@@ -24,6 +24,7 @@ __all__ = [
     "GatedModel",
     "HaltingModel",
     "RecordingModel",
+    "Running",
     "SteppingClock",
     "asgi_client",
     "code_of",

@@ -125,6 +125,35 @@ def hermes(
 
 @main.command()
 @click.option("--config", type=FILE, required=True, help="The settings file of the server.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+def doctor(config: Path, as_json: bool) -> None:
+    """Examine an installation and say what to do.
+
+    One line per question: ok, warn or FAIL, and the remedy. Whether the server runs or not; nothing is changed. Exit 1
+    where something fails.
+    """
+    from aip_hermes.cli.doctor.command import run_doctor
+
+    sys.exit(_run(run_doctor(config=config, as_json=as_json)))
+
+
+@main.command()
+@click.option("--config", type=FILE, required=True, help="The settings file of the server.")
+@click.option("--older-than", "age", required=True, metavar="AGE", help="As 30d, 12h or 90m, since it settled.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+def prune(config: Path, age: str, dry_run: bool) -> None:
+    """Forget actions that settled long ago.
+
+    While the server runs or not. Unfinished actions, fences in force, receipts and the audit log stay. Prints one JSON
+    line on stdout.
+    """
+    from aip_hermes.cli.prune import age_ms, run_prune
+
+    _run(run_prune(config=config, older_than_ms=age_ms(age), dry_run=dry_run))
+
+
+@main.command()
+@click.option("--config", type=FILE, required=True, help="The settings file of the server.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(config: Path, target: Path, force: bool) -> None:

@@ -26,6 +26,7 @@ QUERIES: Final[Mapping[str, str]] = Queries.load(
         "chunks.sql",
         "decisions.sql",
         "events.sql",
+        "figures.sql",
         "locks.sql",
         "queue.sql",
         "records.sql",

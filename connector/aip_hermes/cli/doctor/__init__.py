@@ -1,0 +1,1 @@
+"""`aip-hermes doctor`: whether an installation can do its work, one line per question."""

@@ -1,0 +1,73 @@
+"""Asks every question, whatever the answer to the one before, and prints one line each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from aip_hermes.app import connectors_of
+from aip_hermes.cli.aipctl.terminal import safe_text
+from aip_hermes.cli.doctor import files, network, reviewers, storage
+from aip_hermes.cli.doctor.finding import Finding, fail, fine
+from aip_hermes.database import OwnerLock
+from aip_hermes.ports import Clock, NoFaults, SystemClock, new_id
+from aip_hermes.runtime import Authorities
+from aip_hermes.settings import Settings, SettingsError
+
+__all__ = ["examine", "run_doctor"]
+
+
+async def run_doctor(*, config: Path, as_json: bool, clock: Clock | None = None) -> int:
+    """Print the findings on stdout; return 1 where one of them is `fail`, else 0."""
+    found = await examine(config, clock=clock or SystemClock())
+    healthy = all(finding.level != "fail" for finding in found)
+    if as_json:
+        print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in found]}, ensure_ascii=False))
+    else:
+        for finding in found:
+            print(_line(finding))
+    return 0 if healthy else 1
+
+
+async def examine(config: Path, *, clock: Clock) -> list[Finding]:
+    """Return what there is to say about the installation of a settings file. Changes nothing."""
+    try:
+        settings = Settings.load(config)
+    except SettingsError as error:
+        return [fail("settings", str(error), "correct that line, then ask again; nothing else was looked at")]
+    return [found async for found in _examined(settings, clock=clock)]
+
+
+async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Finding]:
+    path = settings.store.path
+    yield fine("settings", f"{settings.path}: {len(settings.endpoints)} endpoints, {len(settings.tokens)} tokens")
+    for finding in files.tokens(settings, clock=clock):
+        yield finding
+    known, finding = files.authorities(settings, clock=clock)
+    yield finding
+    for finding in _reviewers(settings, known, clock=clock):
+        yield finding
+    holder = OwnerLock.holder_of(path.parent)
+    yield storage.owner(path, holder)
+    yield await network.port(settings, holder)
+    for finding in await network.endpoints(settings.endpoints):
+        yield finding
+    for finding in (*files.data_folder(path), *storage.store(path, holder, clock=clock), storage.disk(path)):
+        yield finding
+
+
+def _reviewers(settings: Settings, known: Authorities, *, clock: Clock) -> Iterator[Finding]:
+    built = connectors_of(settings, clock=clock, new_id=new_id, faults=NoFaults())
+    yield from reviewers.reviewers(settings, known, built, clock=clock)
+
+
+def _line(finding: Finding) -> str:
+    mark = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}[finding.level]
+    if sys.stdout.isatty():
+        colour = {"ok": 32, "warn": 33, "fail": 31}[finding.level]
+        mark = f"\x1b[{colour}m{mark}\x1b[0m"
+    advice = f"; {finding.remedy}" if finding.remedy else ""
+    return f"{mark}  {finding.check:<10} {safe_text(finding.detail + advice)}"

@@ -1,0 +1,65 @@
+"""`aip-hermes prune`: the thin edge of the runtime's pruning."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aip_hermes.cli.ready import announce
+from aip_hermes.database import Database, StoreRefused, open_untouched
+from aip_hermes.ports import SystemClock
+from aip_hermes.runtime.retention import prune
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from aip_hermes.settings import Settings
+
+__all__ = ["age_ms", "run_prune"]
+
+_UNITS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+_AGE: Final = re.compile(r"(\d{1,6})([dhms])")
+
+
+def age_ms(text: str) -> int:
+    """Return an age such as `30d`, `12h`, `90m` or `10s` in milliseconds. Raises click.BadParameter."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter("an age is a number and d, h, m or s, for example 30d", param_hint="--older-than")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+async def run_prune(*, config: Path, older_than_ms: int, dry_run: bool) -> None:
+    """Remove what settled longer ago, or count it; print one JSON line with the rows per table.
+
+    Opens the store beside its server, without its folder's lock; a store that its server has not brought to this
+    program's schema is left alone.
+    Raises: SettingsError, StoreRefused, StoreUnavailable.
+    """
+    path = Settings.load(config).store.path
+    with open_untouched(path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as found:
+        if found.schema_version < found.known_version:
+            raise StoreRefused(
+                f"{path} has schema version {found.schema_version}, this program writes {found.known_version}; "
+                "start its server once, which migrates it"
+            )
+    clock = SystemClock()
+    async with Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock) as database:
+        with _working("counting" if dry_run else "pruning"):
+            pruned = await prune(database, older_than_ms=older_than_ms, clock=clock, dry_run=dry_run)
+    announce({"dry_run": pruned.dry_run, "total": pruned.total, "rows": dict(pruned.rows)})
+
+
+@contextmanager
+def _working(verb: str) -> Iterator[None]:
+    """Show on stderr that it goes on, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{verb}…"):
+        yield

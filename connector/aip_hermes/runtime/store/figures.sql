@@ -1,0 +1,11 @@
+-- name: store_figures
+-- How many actions there are, in which states, stuck or uncertain.
+SELECT
+    COUNT(*) AS actions,
+    COUNT(*) FILTER (WHERE state = 'queued') AS queued,
+    COUNT(*) FILTER (WHERE state = 'running') AS running,
+    COUNT(*) FILTER (WHERE state = 'pending_approval') AS pending,
+    COUNT(*) FILTER (
+        WHERE state = 'running' AND reserved_until <= :now AND COALESCE(lease_expires_at, 0) <= :now) AS stuck,
+    COUNT(*) FILTER (WHERE uncertain = 1) AS uncertain
+FROM actions;
