@@ -21,6 +21,7 @@ __all__ = [
     "ApprovalRevoked",
     "ApprovalUnknown",
     "ApprovalUnverified",
+    "AuditRefused",
     "CancelUnsupported",
     "CapabilityUnknown",
     "CapabilityWithdrawn",
@@ -42,6 +43,7 @@ __all__ = [
     "OutcomeLost",
     "OutputInvalid",
     "QueueDelayExceeded",
+    "ReceiptNotFound",
     "ResultNotReady",
     "RuntimeStopping",
     "StateUnavailable",
@@ -82,6 +84,14 @@ class ResultNotReady(RequestRefused, code="action.result_not_ready", category="t
 
 class ApprovalNotFound(RequestRefused, code="approval.not_found"):
     """No such approval for this tenant (query)."""
+
+
+class ReceiptNotFound(RequestRefused, code="receipt.not_found"):
+    """No such chain of receipts for this tenant."""
+
+
+class AuditRefused(RequestRefused, code="audit.not_authorized", category="auth"):
+    """A scope over the audit log is missing."""
 
 
 class ApprovalUnknown(RequestRefused, code="runtime.handler_failed", category="temporary", retryable=True):

@@ -29,6 +29,7 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.receipts import approval_chain, fetch_chain, newest_ref
 from aip_hermes.runtime.status_view import status_of, unknown_status
 from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.visible_approvals import sees_approval
 
 __all__ = ["Views"]
 
@@ -227,16 +228,7 @@ class Views:
         )
 
     def _sees(self, caller: Caller, row: _Row) -> bool:
-        """Requester, subject, named approver, past decider, matching authority, or a scope over others' records."""
-        me = caller.principal.id
-        if caller.may_read_others("approval") or me in (row["requester_id"], row["subject_id"], row["decided_by"]):
-            return True
-        request = wire.ApprovalRequest.model_validate(from_json(row["request"]))
-        selector = request.approver_selector
-        if isinstance(selector, wire.PrincipalSelector) and selector.id == me:
-            return True
-        authority = self._authorities.resolve(me, now_ms=self._footing.now_ms())
-        return authority is not None and authority.fits(selector, tenant=row["tenant"])
+        return sees_approval(caller, row, authorities=self._authorities, now=self._footing.now_ms())
 
     async def _view(
         self, row: _Row, *, include_action_status: bool, include_payload: bool = False

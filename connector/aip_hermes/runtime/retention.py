@@ -16,9 +16,9 @@ from aip_hermes.ports import Clock
 from aip_hermes.runtime.erasure import erase
 from aip_hermes.runtime.store import QUERIES, from_json
 
-__all__ = ["Pruned", "erase_expired", "prune"]
+__all__ = ["AT_ONCE", "Pruned", "erase_expired", "prune"]
 
-_AT_ONCE: Final = 200
+AT_ONCE: Final = 200
 """Actions of one transaction: others get their turn in between."""
 
 _Row = Mapping[str, Any]
@@ -39,7 +39,7 @@ class Pruned:
         return sum(self.rows.values())
 
 
-def erase_expired(connection: Connection, *, now: int, keep_ms: int, limit: int = _AT_ONCE) -> int:
+def erase_expired(connection: Connection, *, now: int, keep_ms: int, limit: int = AT_ONCE) -> int:
     """Erase text that has been kept for `keep_ms`, at most of `limit` actions; return of how many.
 
     Call it again while it returns `limit`.
@@ -79,14 +79,14 @@ def _prune_some(
 ) -> tuple[dict[str, int], int | None]:
     """Take the next few actions; return the counts, and the place to go on from or None."""
     found = connection.execute(
-        QUERIES["fetch_prunable"], {"after": after, "before": before, "now": now, "limit": _AT_ONCE}
+        QUERIES["fetch_prunable"], {"after": after, "before": before, "now": now, "limit": AT_ONCE}
     )
     newest = connection.execute(QUERIES["last_event"])
     log_end = newest[0]["seq"] if newest else 0
     rows: dict[str, int] = {}
     for row in found:
         _add(rows, _prune_action(connection, row, log_end=log_end, now=now, dry_run=dry_run))
-    return rows, found[-1]["place"] if len(found) == _AT_ONCE else None
+    return rows, found[-1]["place"] if len(found) == AT_ONCE else None
 
 
 def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, dry_run: bool) -> dict[str, int]:

@@ -94,6 +94,7 @@ class Watchers:
                 del self._events[(tenant, action_id)]
 
     def changed(self, *, tenant: str, action_id: str) -> None:
-        """Wake everybody who follows the action."""
-        for event in self._events.get((tenant, action_id), ()):
-            event.set()
+        """Wake everybody who follows the action, or all of its tenant's (under the empty id)."""
+        for followed in (action_id, ""):
+            for event in self._events.get((tenant, followed), ()):
+                event.set()

@@ -4,6 +4,7 @@ SELECT * FROM actions
 WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (:principal IS NULL OR principal_id = :principal)
     AND (:state IS NULL OR state = :state)
+    AND (:dead IS NULL OR (dead_letter_reason IS NOT NULL) = :dead)
     AND (:uncertain IS NULL OR uncertain = :uncertain)
     AND (:capability IS NULL OR capability_id = :capability)
     AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
@@ -18,6 +19,7 @@ SELECT count(*) AS found FROM actions
 WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (:principal IS NULL OR principal_id = :principal)
     AND (:state IS NULL OR state = :state)
+    AND (:dead IS NULL OR (dead_letter_reason IS NOT NULL) = :dead)
     AND (:uncertain IS NULL OR uncertain = :uncertain)
     AND (:capability IS NULL OR capability_id = :capability)
     AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
