@@ -21,6 +21,7 @@ from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.backlog import Batch, take
 from aip_hermes.runtime.failures import CapabilityWithdrawn, Interrupted, QueueDelayExceeded
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.leases import Heartbeat
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.settlement import Ending, LostClaim, settle
 from aip_hermes.runtime.store import QUERIES, from_json
@@ -59,9 +60,15 @@ class QueueWorker:
         self._approved = approved
         self._start = start
         self._running = 0
+        self._heartbeat = Heartbeat(footing)
 
     async def run(self) -> None:
         """Work until cancelled; what runs then ends as every other action does."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._heartbeat.run())
+            group.create_task(self._work())
+
+    async def _work(self) -> None:
         while True:
             self._footing.queued.clear()
             rest_s = LONGEST_REST_S
@@ -72,10 +79,10 @@ class QueueWorker:
                 rest_s = REFUSED_REST_S
             else:
                 for row in batch.late:
-                    self._begin(self._end_late(row))
+                    self._begin(row, self._end_late(row))
                 for row in batch.due:
                     self._running += 1
-                    self._begin(self._execute(row)).add_done_callback(self._room)
+                    self._begin(row, self._execute(row)).add_done_callback(self._room)
                 if batch.next_at is not None:
                     rest_s = min(max(batch.next_at - self._footing.now_ms(), 0) / 1000, rest_s)
             if rest_s > 0:
@@ -96,8 +103,9 @@ class QueueWorker:
             for wait in waiting:
                 wait.cancel()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _begin(self, row: _Row, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._start(work)
+        self._heartbeat.watch(row, task)
         task.add_done_callback(_reported)
         return task
 

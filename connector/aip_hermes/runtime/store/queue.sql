@@ -50,7 +50,13 @@ RETURNING attempt;
 -- name: renew_leases
 -- All that an owner works on stays its own for another while; what does not come back was lost.
 UPDATE actions SET lease_expires_at = :until WHERE lease_owner = :owner AND state = 'running'
-RETURNING tenant, action_id, attempt;
+RETURNING tenant, action_id, lease_number;
+
+-- name: take_over
+-- What nobody works on any more is in our hands now, under new leases: whoever had it can settle nothing.
+UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until
+WHERE state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+RETURNING *;
 
 -- name: void_leases
 -- Where a store has one owner at a time, a start knows that nobody works on anything.
