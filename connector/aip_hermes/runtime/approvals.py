@@ -1,55 +1,77 @@
-"""Asking for a decision, and what happens when it is refused or never comes.
+"""What becomes of an approval: votes, the decision that ends it, its expiry, its revocation.
 
-Source: runtime behaviour §9.1, §9.2; AIP HTTP surface §9; design D8, D9, D25.
+Each is one transaction with its event and its audit record.
+
+| found | decision | becomes |
+|---|---|---|
+| pending | approved, more are needed | pending, the vote is kept |
+| pending | approved, enough | approved; the action runs |
+| pending | denied, expired, revoked | that; the action fails with its code |
+| pending | its action is cancelled | revoked; the action is cancelled |
+| approved, nothing sent | revoked | revoked; the action fails with its code |
+
+Source: runtime behaviour §9.4–9.6; AIP HTTP surface §9; design D8, D9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from aip_hermes import wire
-from aip_hermes.contract.handler import Description
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ports import NewId
-from aip_hermes.runtime import digests
-from aip_hermes.runtime.cancellation import Cancelled
-from aip_hermes.runtime.events import append_event, decision_event_id
-from aip_hermes.runtime.failures import (
-    ApprovalDenied,
-    ApprovalExpired,
-    ApprovalRevoked,
-    HumanApprovalRequired,
-    Interrupted,
+from aip_hermes.runtime.approval_records import (
+    DecisionTaken,
+    action_of,
+    admitted,
+    decisions_of,
+    record_decision,
+    tell_decision,
+    tell_vote,
 )
-from aip_hermes.runtime.settlement import Ending, origin_of, settle
+from aip_hermes.runtime.cancellation import Cancelled
+from aip_hermes.runtime.failures import ApprovalDenied, ApprovalExpired, ApprovalRevoked
+from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
-from aip_hermes.runtime.submission import Submission
 
 __all__ = [
     "RUNTIME",
+    "DecisionTaken",
+    "Ended",
     "action_of",
+    "admitted",
     "cancel_parked",
     "conclude",
+    "decisions_of",
     "expire",
     "expire_all",
+    "expire_some",
     "fetch",
-    "make_request",
     "overdue",
-    "park",
+    "vote",
+    "withdraw",
 ]
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
 """Who decides that a time is up."""
 
-_DEFAULT_REASON: Final = "A reviewer has to approve this operation."
-_GOVERNED: Final = ("amount_minor", "amount", "value", "total_minor")
 _REFUSALS: Final[Mapping[str, type[ActionFailed]]] = {
     "denied": ApprovalDenied,
     "expired": ApprovalExpired,
     "revoked": ApprovalRevoked,
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """An action that ended with its approval. stored: what is kept of its result."""
+
+    tenant: str
+    action_id: str
+    stored: Mapping[str, Any]
 
 
 def fetch(connection: Connection, *, tenant: str, approval_id: str) -> dict[str, Any] | None:
@@ -63,97 +85,31 @@ def overdue(row: Mapping[str, Any], *, now: int) -> bool:
     return row["status"] == "pending" and row["expires_at"] is not None and row["expires_at"] <= now
 
 
-def make_request(
-    submission: Submission,
-    policy: wire.ApprovalPolicy,
-    description: Description | None,
-    *,
-    approval_id: str,
-    now: int,
-) -> wire.ApprovalRequest:
-    """Freeze what a decision will be about."""
-    action, principal = submission.action, submission.principal
-    input_hash = digests.frozen_input_hash(action)
-    sentences = [policy.reason or _DEFAULT_REASON, *([description.summary] if description else [])]
-    tenant_id = submission.actor.tenant_id
-    members: dict[str, Any] = {
-        "id": approval_id,
-        "action_id": action.id,
-        "capability_id": action.capability_id,
-        "requester": principal,
-        "subject": principal,
-        "approver_selector": policy.approver_selector,
-        "reason": " ".join(sentence.strip() for sentence in sentences if sentence.strip()),
-        "evidence": _evidence(submission, policy, description, input_hash=input_hash),
-        "expires_at": None if policy.ttl_ms is None else wire.rfc3339(now + policy.ttl_ms),
-        "policy_decision_id": f"policy:{action.id}",
-        "identity": wire.IdentityContext(tenant=wire.TenantRef(id=tenant_id)) if tenant_id else None,
-        "policy_snapshot": policy,
-        "policy_hash": digests.policy_hash(
-            policy, action=action, requester_id=principal.id, subject_id=None, input_hash=input_hash
-        ),
-        "operator": principal,
-        "risk": submission.capability.risk,
-        "governed_value": _governed_value(action.input),
-    }
-    return wire.ApprovalRequest(**{name: value for name, value in members.items() if value is not None})
-
-
-def park(
+def vote(
     connection: Connection,
-    submission: Submission,
-    request: wire.ApprovalRequest,
-    description: Description | None,
+    row: Mapping[str, Any],
+    decision: wire.ApprovalDecision,
     *,
+    needed: int,
+    reserved_until: int,
     now: int,
-) -> dict[str, Any]:
-    """Record the request, freeze the action, tell it; return the pending result that Action ID and key now answer.
+    new_id: NewId,
+) -> Literal["kept", "concluded"] | None:
+    """Record an approval of which `needed` different principals have to give one; None when an end came first.
 
-    Raises: Interrupted when the claim was lost.
+    Raises: DecisionTaken.
     """
-    stored = _pending(submission, request)
-    parked = connection.execute(
-        QUERIES["park_action"],
-        {
-            "tenant": submission.tenant,
-            "action_id": submission.action.id,
-            "attempt": submission.attempt,
-            "approval_id": request.id,
-            "parked": to_json(submission.parked()),
-            "result": to_json(stored),
-            "now": now,
-        },
-    )
-    if not parked:
-        raise Interrupted("the claim was lost before the approval was asked")
-    connection.execute(
-        QUERIES["insert_approval"],
-        {
-            "approval_id": request.id,
-            "tenant": submission.tenant,
-            "action_id": submission.action.id,
-            "capability_id": submission.action.capability_id,
-            "requester_id": request.requester.id,
-            "subject_id": request.subject.id,
-            "request": to_json(request.wire()),
-            "input_hash": digests.frozen_input_hash(submission.action),
-            "content_hash": digests.frozen_hash(submission.parked(), description.snapshot if description else None),
-            "snapshot": to_json(description.snapshot) if description else None,
-            "expires_at": None if request.expires_at is None else wire.parse_rfc3339(request.expires_at),
-            "now": now,
-        },
-    )
-    row = action_of(connection, submission.tenant, submission.action.id)
-    append_event(
-        connection,
-        origin_of(row),
-        event_id=f"evt_{request.id}_pending_request",
-        kind="aip.approval.requested",
-        now=now,
-        data={"approval_id": request.id, "action_id": submission.action.id, "status": "pending"},
-        actor=submission.principal.wire(),
-    )
-    return stored
+    if needed > 1:
+        if not connection.execute(QUERIES["hold_pending"], {"approval_id": row["approval_id"], "now": now}):
+            return None
+        before = decisions_of(connection, row["approval_id"])
+        mine = {"approver_id": decision.approver.id, "decision": "approved"}
+        if admitted([*before, mine]) < needed:
+            record_decision(connection, row, decision, terminal=False, now=now)
+            tell_vote(connection, row, decision, given=admitted(before) + 1, needed=needed, now=now)
+            return "kept"
+    concluded = conclude(connection, row, decision, reserved_until=reserved_until, now=now, new_id=new_id)
+    return "concluded" if concluded else None
 
 
 def conclude(
@@ -170,34 +126,12 @@ def conclude(
 
     approved: the action runs, claimed, with its input still frozen. Otherwise the action fails, or is what `instead`
     says, and its input is erased.
+    Raises: DecisionTaken.
     """
-    decided = connection.execute(
-        QUERIES["decide_approval"],
-        {
-            "approval_id": row["approval_id"],
-            "status": decision.decision,
-            "decision": to_json(decision.wire()),
-            "decision_id": decision.decision_id,
-            "decided_by": decision.approver.id,
-            "now": now,
-        },
-    )
-    if not decided:
+    if not connection.execute(QUERIES["decide_approval"], _terminal(row, decision, now=now)):
         return False
-    action = action_of(connection, row["tenant"], row["action_id"])
-    append_event(
-        connection,
-        origin_of(action),
-        event_id=decision_event_id(row["approval_id"], decision.decision),
-        kind="aip.approval.granted" if decision.decision == "approved" else f"aip.approval.{decision.decision}",
-        now=now,
-        data={
-            "approval_id": row["approval_id"],
-            "decision": decision.decision,
-            "decided_at": wire.rfc3339(now),
-        },
-        actor=decision.approver.wire(),
-    )
+    record_decision(connection, row, decision, terminal=True, now=now)
+    tell_decision(connection, row, decision, now=now)
     if decision.decision == "approved":
         connection.execute(
             QUERIES["release_parked"],
@@ -210,20 +144,25 @@ def conclude(
             },
         )
         return True
-    details = {"approval_id": row["approval_id"], "approval_status": decision.decision}
-    settle(
-        connection,
-        tenant=row["tenant"],
-        action_id=row["action_id"],
-        attempt=action["attempt"],
-        ending=Ending(
-            outcome=instead or _REFUSALS[decision.decision](f"the approval was {decision.decision}", details=details),
-            approval_id=row["approval_id"],
-            approval_status=decision.decision,
-        ),
-        now=now,
-        new_id=new_id,
-    )
+    _end_action(connection, row, decision, instead=instead, now=now, new_id=new_id)
+    return True
+
+
+def withdraw(
+    connection: Connection, row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int, new_id: NewId
+) -> bool:
+    """Revoke an approval that was given and whose action has sent nothing; False when it is too late for that.
+
+    Raises: DecisionTaken.
+    """
+    held = {name: row[name] for name in ("tenant", "action_id", "approval_id")}
+    if not connection.execute(QUERIES["hold_released"], {**held, "now": now}):
+        return False
+    if not connection.execute(QUERIES["revoke_approved"], _revoked(row, decision, now=now)):
+        return False
+    record_decision(connection, row, decision, terminal=True, now=now)
+    tell_decision(connection, row, decision, now=now)
+    _end_action(connection, row, decision, instead=None, now=now, new_id=new_id)
     return True
 
 
@@ -238,6 +177,22 @@ def expire(connection: Connection, row: Mapping[str, Any], *, now: int, new_id: 
         decision_id=f"decision:{row['approval_id']}:expired",
     )
     return conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id)
+
+
+def expire_some(connection: Connection, *, now: int, new_id: NewId) -> list[Ended]:
+    """End up to a hundred pending approvals whose time is up; return what their actions became."""
+    ended = []
+    for row in connection.execute(QUERIES["fetch_overdue"], {"now": now}):
+        if expire(connection, row, now=now, new_id=new_id):
+            stored = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
+            ended.append(Ended(tenant=row["tenant"], action_id=row["action_id"], stored=stored))
+    return ended
+
+
+def expire_all(connection: Connection, *, now: int, new_id: NewId) -> None:
+    """End every pending approval whose time is up."""
+    while expire_some(connection, now=now, new_id=new_id):
+        pass
 
 
 def cancel_parked(
@@ -267,76 +222,40 @@ def cancel_parked(
     return kept
 
 
-def expire_all(connection: Connection, *, now: int, new_id: NewId) -> None:
-    """End every pending approval whose time is up."""
-    while overdue_rows := connection.execute(QUERIES["fetch_overdue"], {"now": now}):
-        for row in overdue_rows:
-            expire(connection, row, now=now, new_id=new_id)
+def _terminal(row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int) -> dict[str, Any]:
+    return {"status": decision.decision, **_revoked(row, decision, now=now)}
 
 
-def _pending(submission: Submission, request: wire.ApprovalRequest) -> dict[str, Any]:
-    policy = request.policy_snapshot
-    error = HumanApprovalRequired(
-        f"a reviewer has to decide approval {request.id}",
-        details={
-            "capability_id": request.capability_id,
-            "risk": submission.capability.risk,
-            "requires_human_approval": True,
-            "approval_policy": policy.wire() if policy is not None else None,
-            "approval_id": request.id,
-        },
-    )
+def _revoked(row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int) -> dict[str, Any]:
     return {
-        "status": "pending_approval",
-        "output": {
-            "requires_human_approval": True,
-            "approval_id": request.id,
-            "capability_id": request.capability_id,
-            "reason": "allowed",
-            "approval_request": request.wire(),
-        },
-        "error": wire.protocol_error(error).wire(),
+        "approval_id": row["approval_id"],
+        "decision": to_json(decision.wire()),
+        "decision_id": decision.decision_id,
+        "decided_by": decision.approver.id,
+        "now": now,
     }
 
 
-def _evidence(
-    submission: Submission, policy: wire.ApprovalPolicy, description: Description | None, *, input_hash: str
-) -> list[wire.EvidenceArtifact]:
-    action = submission.action
-    found = []
-    if "input_snapshot" in policy.evidence_requirements:
-        found.append(
-            wire.EvidenceArtifact(
-                id=f"evidence:input:{action.id}", kind="input_snapshot", hash=input_hash, redacted=True
-            )
-        )
-    if "policy_decision" in policy.evidence_requirements:
-        decision_hash = digests.policy_decision_hash(policy, action=action)
-        found.append(
-            wire.EvidenceArtifact(
-                id=f"evidence:policy:{action.id}", kind="policy_decision", hash=decision_hash, redacted=False
-            )
-        )
-    if description is not None:
-        target_hash = wire.sha256_hex(description.snapshot)
-        found.append(
-            wire.EvidenceArtifact(
-                id=f"evidence:target:{action.id}", kind="target_snapshot", hash=target_hash, redacted=True
-            )
-        )
-    return found
-
-
-def _governed_value(value: Any) -> int | None:
-    if not isinstance(value, Mapping):
-        return None
-    for name in _GOVERNED:
-        found = value.get(name)
-        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**64:
-            return found
-    return None
-
-
-def action_of(connection: Connection, tenant: str, action_id: str) -> dict[str, Any]:
-    """Return the row of an action that exists."""
-    return connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
+def _end_action(
+    connection: Connection,
+    row: Mapping[str, Any],
+    decision: wire.ApprovalDecision,
+    *,
+    instead: Cancelled | None,
+    now: int,
+    new_id: NewId,
+) -> None:
+    details = {"approval_id": row["approval_id"], "approval_status": decision.decision}
+    settle(
+        connection,
+        tenant=row["tenant"],
+        action_id=row["action_id"],
+        attempt=action_of(connection, row["tenant"], row["action_id"])["attempt"],
+        ending=Ending(
+            outcome=instead or _REFUSALS[decision.decision](f"the approval was {decision.decision}", details=details),
+            approval_id=row["approval_id"],
+            approval_status=decision.decision,
+        ),
+        now=now,
+        new_id=new_id,
+    )

@@ -5,7 +5,7 @@ Source: AIP HTTP surface §9.4; design D9, D25.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,25 +14,51 @@ from aip_hermes.runtime.authority import AuthorityEntry
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.constraints import check_constraints
 from aip_hermes.runtime.failures import decision_refused
+from aip_hermes.runtime.store import from_json
 
 __all__ = ["RULES", "Case", "check_sender"]
+
+_LONGEST_ID: Final = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One decision under examination. row: the approval. parked: the frozen action, None once it was settled."""
+    """One decision under examination. row: the approval. action: what it is about. decisions: those recorded so far."""
 
     decision: wire.ApprovalDecision
     caller: Caller
     authority: AuthorityEntry
     request: wire.ApprovalRequest
     row: Mapping[str, Any]
-    parked: Mapping[str, Any] | None
-    now: int
+    action: Mapping[str, Any]
+    decisions: Sequence[Mapping[str, Any]]
 
     @property
     def policy(self) -> wire.ApprovalPolicy | None:
         return self.request.policy_snapshot
+
+    @property
+    def needed(self) -> int:
+        """How many different principals have to approve."""
+        return 1 if self.policy is None else max(self.policy.minimum_distinct_principals, 1)
+
+    @property
+    def recorded(self) -> Mapping[str, Any] | None:
+        """The decision that was recorded under this one's id."""
+        wanted = self.decision.decision_id
+        return next((row for row in self.decisions if row["decision_id"] == wanted), None)
+
+    @property
+    def revokes(self) -> bool:
+        return self.decision.decision == "revoked"
+
+    @property
+    def released(self) -> bool:
+        """Whether it was approved and nothing was sent yet."""
+        waits = self.action["state"] in ("running", "queued") and self.action["intent_at"] is None
+        return bool(
+            self.row["status"] == "approved" and waits and self.action["approval_id"] == self.row["approval_id"]
+        )
 
 
 def check_sender(decision: wire.ApprovalDecision, caller: Caller) -> None:
@@ -45,12 +71,32 @@ def check_sender(decision: wire.ApprovalDecision, caller: Caller) -> None:
         )
 
 
-# The rules of a pending approval, in order.
+# The rules, in order.
+
+
+def _open(case: Case) -> None:
+    """Pending; or given and not used, for who takes it back."""
+    status = case.row["status"]
+    if status == "pending" or (case.revokes and case.released):
+        return
+    said = f"approval {case.request.id} is {status}; a terminal decision exists"
+    if case.revokes and status == "approved":
+        said = f"approval {case.request.id} was used: its action was sent or has ended, so it can't be revoked"
+    rule = "policy.approval_expired" if status == "expired" else "policy.approval_not_pending"
+    raise decision_refused(rule, said, details={"approval_status": status, "action_state": case.action["state"]})
 
 
 def _decision_id(case: Case) -> None:
-    if not (case.decision.decision_id or "").strip():
-        raise decision_refused("policy.approval_decision_id_required", "a decision needs a decision_id")
+    given = case.decision.decision_id or ""
+    if not given.strip():
+        problem = "a decision needs a decision_id"
+    elif len(given) > _LONGEST_ID or any("\ud800" <= char <= "\udfff" or char == "\0" for char in given):
+        problem = f"a decision_id is at most {_LONGEST_ID} characters of valid Unicode"
+    elif given.startswith(f"decision:{case.request.id}:"):
+        problem = "a decision_id of this form is the runtime's own; choose another"
+    else:
+        return
+    raise decision_refused("policy.approval_decision_id_required", problem)
 
 
 def _policy_hash(case: Case) -> None:
@@ -80,12 +126,13 @@ def _duties_are_separate(case: Case) -> None:
 
 
 def _authority_fits(case: Case) -> None:
-    quorum = case.policy is not None and (case.policy.rule is not None or case.policy.minimum_distinct_principals > 1)
-    if quorum or not case.authority.fits(case.request.approver_selector, tenant=case.row["tenant"]):
+    # Such a policy is refused when a runtime opens; a request that was frozen before that can't be approved either.
+    ruled = case.policy is not None and (case.policy.rule is not None or case.policy.delegated_authority is not None)
+    if ruled or not case.authority.fits(case.request.approver_selector, tenant=case.row["tenant"]):
         raise decision_refused(
             "policy.approver_unauthorized",
-            "this policy needs more than one decision, which this runtime does not take"
-            if quorum
+            "the policy has a rule of several parts, which this runtime does not evaluate"
+            if ruled
             else "the approver's authority does not match the request's selector",
         )
 
@@ -116,25 +163,44 @@ def _evidence(case: Case) -> None:
         )
 
 
-def _nothing_to_revoke(case: Case) -> None:
-    # With one approval needed, an admitted approval is terminal: nothing pending can be revoked.
-    if case.decision.decision == "revoked":
-        named = bool((case.decision.target_decision_id or "").strip())
+def _revocation_target(case: Case) -> None:
+    if not case.revokes:
+        return
+    target = case.decision.target_decision_id or ""
+    if not target.strip():
         raise decision_refused(
-            f"policy.approval_revocation_target_{'missing' if named else 'required'}",
-            "a revocation names an admitted decision of a pending approval",
+            "policy.approval_revocation_target_required",
+            "a revocation names the approving decision that it takes back; end what nobody approved by denying it",
+        )
+    if not any(row["decision_id"] == target and row["decision"] == "approved" for row in case.decisions):
+        raise decision_refused(
+            "policy.approval_revocation_target_missing", "there is no approving decision of that id on this approval"
+        )
+
+
+def _approves_once(case: Case) -> None:
+    mine = case.caller.principal.id
+    if case.decision.decision == "approved" and any(
+        row["approver_id"] == mine and row["decision"] == "approved" for row in case.decisions
+    ):
+        raise decision_refused(
+            "policy.approval_vote_repeated",
+            f"this principal has approved already; {case.needed} different ones have to",
+            details={"approvals_needed": case.needed},
         )
 
 
 def _constraints(case: Case) -> None:
     if case.decision.decision != "approved":
         return
-    if case.parked is None:
+    parked = from_json(case.action["parked"])
+    if parked is None:
         raise decision_refused("policy.approval_action_mismatch", "the parked action is gone")
-    check_constraints(case.decision.constraints, case.parked["action"]["input"])
+    check_constraints(case.decision.constraints, parked["action"]["input"])
 
 
 RULES: Final[tuple[Callable[[Case], None], ...]] = (
+    _open,
     _decision_id,
     _policy_hash,
     _same_tenant,
@@ -142,6 +208,7 @@ RULES: Final[tuple[Callable[[Case], None], ...]] = (
     _authority_fits,
     _sees_what_it_approves,
     _evidence,
-    _nothing_to_revoke,
+    _revocation_target,
+    _approves_once,
     _constraints,
 )

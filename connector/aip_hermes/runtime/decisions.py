@@ -7,7 +7,7 @@ approvals that are used up before the work has started, or given for other argum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -17,15 +17,14 @@ from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.runtime import approvals, digests
 from aip_hermes.runtime.authority import Authorities, AuthorityEntry
 from aip_hermes.runtime.caller import Caller
+from aip_hermes.runtime.decision_answers import DecisionAnswers
 from aip_hermes.runtime.decision_rules import RULES, Case, check_sender
-from aip_hermes.runtime.events import decision_event_id, fetch_event, result_event_id
 from aip_hermes.runtime.failures import ApprovalUnknown, ApprovalUnverified, decision_refused
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import from_json
-from aip_hermes.runtime.submission import RESERVATION_GRACE_MS, Resumption, Submission
-from aip_hermes.runtime.waiting import Overrun, within
+from aip_hermes.runtime.submission import RESERVATION_GRACE_MS, Resumption, Submission, Taken
 
 __all__ = ["Decisions"]
 
@@ -43,11 +42,13 @@ class Decisions:
         self._footing = footing
         self._authorities = authorities
         self._pipeline = pipeline
+        self._answers = DecisionAnswers(footing)
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
-        """Record one terminal decision and carry out its consequence.
+        """Record one decision and carry out its consequence.
 
-        Returns: the decision's event and the consequence's event; for the identical decision again, the recorded ones.
+        Returns: the decision's event and the consequence's event; of a vote that does not suffice, its event alone; for
+        the identical decision again, the recorded ones.
         Raises: NotAuthorized, ApprovalUnknown.
         """
         check_sender(decision, caller)
@@ -57,22 +58,27 @@ class Decisions:
             authority = self._authorities.resolve(caller.principal.id, now_ms=self._footing.now_ms())
             if authority is None:
                 raise decision_refused("policy.approver_unauthorized", self._no_authority())
-            if row["status"] != "pending":
-                return await self._recorded(row, decision)
             case = await self._case(row, decision, caller, authority)
+            if (same := case.recorded) is not None:
+                return await self._answers.again(row, decision, same)
             for rule in RULES:
                 rule(case)
             concluded = await self._conclude(case)
             if concluded is not None:
                 return await self._carry_out(case, *concluded)
 
-    async def resume(self, action: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Run an approved action that has not passed its intent; used after a decision and after a restart."""
+    async def resume(
+        self, action: Mapping[str, Any], row: Mapping[str, Any], taken: Taken | None = None
+    ) -> Mapping[str, Any] | None:
+        """Run an approved action that has not passed its intent: after a decision, after a restart, from the queue.
+
+        taken: set where the worker took it. Returns what is kept of its result, None for what waits again.
+        """
         decision = wire.ApprovalDecision.model_validate(from_json(row["decision"]))
         resumed = Resumption(approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]))
         submission = self._unparked(action, resumed)
         if submission is not None and _as_decided(submission, action, row, decision):
-            return await self._pipeline.resume(submission)
+            return await self._pipeline.resume(submission.with_changes(taken=taken))
         found = None if submission is None else digests.frozen_input_hash(submission.action)
         return await self._refuse(action, row, found=found)
 
@@ -142,15 +148,19 @@ class Decisions:
     async def _case(
         self, row: Mapping[str, Any], decision: wire.ApprovalDecision, caller: Caller, authority: AuthorityEntry
     ) -> Case:
-        action = await self._footing.database.read(lambda c: approvals.action_of(c, row["tenant"], row["action_id"]))
+        def look(connection: Connection) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+            action = approvals.action_of(connection, row["tenant"], row["action_id"])
+            return action, approvals.decisions_of(connection, row["approval_id"])
+
+        action, decisions = await self._footing.database.read(look)
         return Case(
             decision=decision,
             caller=caller,
             authority=authority,
             request=wire.ApprovalRequest.model_validate(from_json(row["request"])),
             row=row,
-            parked=from_json(action["parked"]),
-            now=self._footing.now_ms(),
+            action=action,
+            decisions=decisions,
         )
 
     async def _conclude(self, case: Case) -> _Concluded | None:
@@ -165,67 +175,43 @@ class Decisions:
         def conclude(connection: Connection) -> _Concluded | None:
             now = self._footing.now_ms()
             recorded = case.decision.model_copy(update=known | {"decided_at": wire.rfc3339(now)})
-            reserved_until = now + RESERVATION_GRACE_MS
-            if not approvals.conclude(
-                connection, case.row, recorded, reserved_until=reserved_until, now=now, new_id=self._footing.new_id
-            ):
+            if not self._record(connection, case, recorded, now=now):
                 return None
             row = approvals.fetch(connection, tenant=tenant, approval_id=case.request.id)
             assert row is not None  # noqa: S101 - approvals are never deleted
             return approvals.action_of(connection, tenant, action_id), row
 
-        return await self._footing.database.write(conclude)
+        try:
+            return await self._footing.database.write(conclude)
+        except approvals.DecisionTaken:
+            return None
+
+    def _record(self, connection: Connection, case: Case, recorded: wire.ApprovalDecision, *, now: int) -> bool:
+        new_id, until = self._footing.new_id, now + RESERVATION_GRACE_MS
+        if case.row["status"] == "approved":
+            return approvals.withdraw(connection, case.row, recorded, now=now, new_id=new_id)
+        if recorded.decision == "approved":
+            needed = case.needed
+            voted = approvals.vote(
+                connection, case.row, recorded, needed=needed, reserved_until=until, now=now, new_id=new_id
+            )
+            return voted is not None
+        return approvals.conclude(connection, case.row, recorded, reserved_until=until, now=now, new_id=new_id)
 
     async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
         """Nothing is read between the commit and the run: a released action has nobody else to run it."""
         await self._footing.faults.reach("after_decision")
+        if row["status"] == "pending":
+            return await self._answers.voted(row, str(case.decision.decision_id))
         if action["state"] == "running":
             await self.resume(action, row)
         else:
-            stored = from_json(action["result"])
-            self._footing.finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
-        return await self._events(case.row, case.decision.decision)
-
-    async def _recorded(self, row: Mapping[str, Any], decision: wire.ApprovalDecision) -> wire.EventStream:
-        """Answer the identical decision with what was recorded; refuse any other (design D9)."""
-        recorded = from_json(row["decision"])
-        if not decision.decision_id or recorded.get("decision_id") != decision.decision_id:
-            rule = "policy.approval_expired" if row["status"] == "expired" else "policy.approval_not_pending"
-            raise decision_refused(
-                rule,
-                f"approval {row['approval_id']} is {row['status']}; a terminal decision exists",
-                details={"approval_status": row["status"]},
-            )
-        if _content(recorded) != _content(decision.wire()):
-            raise decision_refused(
-                "policy.approval_not_pending",
-                f"decision {decision.decision_id} was recorded with other content",
-                details={"approval_status": row["status"]},
-            )
-        await self._until_settled(row)
-        return await self._events(row, row["status"])
-
-    async def _until_settled(self, row: Mapping[str, Any]) -> None:
-        """Wait, as the first sender of the decision does, for the action that it released."""
-        address = {"tenant": row["tenant"], "action_id": row["action_id"]}
-        end = self._footing.finished.register(**address)
-        try:
-            action = await self._footing.database.read(
-                lambda c: approvals.action_of(c, row["tenant"], row["action_id"])
-            )
-            if action["state"] == "running":
-                await within(self._footing.limits.key_wait_ms / 1000, end, clock=self._footing.clock)
-        except Overrun:
-            return
-        finally:
-            self._footing.finished.forget(end, **address)
-
-    async def _events(self, row: Mapping[str, Any], status: str) -> wire.EventStream:
-        ids = (decision_event_id(row["approval_id"], status), result_event_id(row["approval_id"], status))
-        found = await self._footing.database.read(
-            lambda c: [fetch_event(c, tenant=row["tenant"], event_id=event_id) for event_id in ids]
-        )
-        return wire.EventStream(events=[event for event in found if event is not None])
+            address = {"tenant": action["tenant"], "action_id": action["action_id"]}
+            self._footing.finished.tell(**address, stored=from_json(action["result"]))
+            running = self._footing.running.find(**address)
+            if running is not None:  # it was released, and revoked before it sent: it ends now, without an effect
+                running.ask("the approval was revoked")
+        return await self._answers.ended(row, case.decision.decision)
 
     def _no_authority(self) -> str:
         if not len(self._authorities):
@@ -250,11 +236,3 @@ def _as_decided(
         input_hash=digests.frozen_input_hash(submission.action),
     )
     return bound == decision.policy_hash and submission.action.id == action["action_id"]
-
-
-def _content(decision: Mapping[str, Any]) -> Any:
-    """What makes two decisions the same: everything but what is recorded as it is known here."""
-    kept = {name: value for name, value in decision.items() if name not in ("authority_path", "decided_at")}
-    approver = kept.get("approver", {})
-    kept["approver"] = (approver.get("id"), approver.get("kind"))
-    return kept

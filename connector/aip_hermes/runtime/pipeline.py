@@ -8,6 +8,7 @@ Source: runtime behaviour §2; design §3, D3, D5, D8.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -18,9 +19,12 @@ from aip_hermes.contract.handler import Connector, Description, Prepared
 from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
-from aip_hermes.runtime import approvals, policy
+from aip_hermes.runtime import approval_request, approvals, policy
 from aip_hermes.runtime.answers import acknowledged, answer, failed
+from aip_hermes.runtime.backlog import enqueue
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.ends import outcome_lost
+from aip_hermes.runtime.erasure import erase, is_due
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import (
     ApprovalUnverified,
@@ -35,7 +39,7 @@ from aip_hermes.runtime.failures import (
 )
 from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim, fence_of, in_progress, look
 from aip_hermes.runtime.footing import Footing
-from aip_hermes.runtime.store import QUERIES, from_json, to_json
+from aip_hermes.runtime.store import from_json, to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Overrun, within
 
@@ -91,8 +95,10 @@ class Pipeline:
         except ActionFailed as failure:
             return failed(action.id, failure)
 
-    async def resume(self, submission: Submission, *, refused: ActionFailed | None = None) -> Mapping[str, Any]:
+    async def resume(self, submission: Submission, *, refused: ActionFailed | None = None) -> Mapping[str, Any] | None:
         """Run an approved or queued action through the same path; return what is kept of its result.
+
+        None: the attempt failed, and the action waits in the queue for another one.
 
         refused: why it may not run after all; it is settled with that.
         """
@@ -107,6 +113,11 @@ class Pipeline:
             ready = CapabilityWithdrawn("the capability was withdrawn while the action waited; nothing was sent")
         except ActionFailed as failure:
             ready = failure
+        if ready is not None and submission.interrupted:
+            # What refuses it now says nothing about what its request did then.
+            ready = outcome_lost(
+                submission.connector, action_id=submission.action.id, capability_id=submission.action.capability_id
+            )
         return await self._executor.run(submission, ready=ready)
 
     # The checks, in order.
@@ -228,18 +239,16 @@ class Pipeline:
             return await self._ask(submission, submission.approval_policy)
         if queued:
             return await self._enqueue(submission)
-        return answer(submission.action.id, await self._executor.run(submission, ready=ready))
+        return await self._run(submission, ready)
+
+    async def _run(self, submission: Submission, ready: Prepared | ActionFailed | None) -> wire.ActionResult:
+        stored = await self._executor.run(submission, ready=ready)
+        assert stored is not None  # noqa: S101 - only what comes from the queue, or from a decision, waits again
+        return answer(submission.action.id, stored)
 
     async def _enqueue(self, submission: Submission) -> wire.Ack:
         """Let a claimed action wait for the worker, durably, before it is acknowledged."""
-        params = {
-            "tenant": submission.tenant,
-            "action_id": submission.action.id,
-            "attempt": submission.attempt,
-            "parked": to_json(submission.parked()),
-            "now": self._footing.now_ms(),
-        }
-        await self._footing.database.write(lambda connection: connection.execute(QUERIES["enqueue_action"], params))
+        await self._footing.database.write(lambda connection: enqueue(connection, submission, self._footing))
         self._footing.queued.set()
         return acknowledged(submission.action.id)
 
@@ -273,15 +282,15 @@ class Pipeline:
             await self._footing.faults.reach("after_park")
             self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
             return answer(submission.action.id, stored)
-        return answer(submission.action.id, await self._executor.run(submission, ready=ready))
+        return await self._run(submission, ready)
 
     async def _park(self, submission: Submission, asked: wire.ApprovalPolicy) -> Mapping[str, Any]:
         description = await self._describe(submission)
         now = self._footing.now_ms()
         approval_id = self._footing.new_id("appr_")
-        request = approvals.make_request(submission, asked, description, approval_id=approval_id, now=now)
+        request = approval_request.make_request(submission, asked, description, approval_id=approval_id, now=now)
         return await self._footing.database.write(
-            lambda connection: approvals.park(connection, submission, request, description, now=now)
+            lambda connection: approval_request.park(connection, submission, request, description, now=now)
         )
 
     async def _describe(self, submission: Submission) -> Description | None:
@@ -314,7 +323,18 @@ class Pipeline:
         assert isinstance(verdict, Bound)  # noqa: S101 - a claim is no answer
         if verdict.action["state"] == "pending_approval":
             verdict = await self._expire(submission, verdict)
+        elif is_due(verdict.action, now=self._footing.now_ms(), keep_ms=self._footing.limits.transcripts_ms):
+            verdict = await self._without_text(verdict)
         return verdict.result()
+
+    async def _without_text(self, bound: Bound) -> Bound:
+        """Text that was kept long enough goes before it is answered again (design D23)."""
+
+        def once(connection: Connection) -> Mapping[str, Any]:
+            erase(connection, bound.action, reason="expired", now=self._footing.now_ms())
+            return approvals.action_of(connection, bound.action["tenant"], bound.action["action_id"])
+
+        return replace(bound, action=await self._footing.database.write(once))
 
     async def _wait_for(self, submission: Submission, running: Running) -> wire.ActionResult:
         """Wait for an equal submission that runs; its answer is ours, whatever it is."""
