@@ -15,6 +15,7 @@ from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_queue import ended, owner, queued, queueing_site
 from tests.support.runtime_site import Crash, CrashAt, action
 
+
 @pytest.mark.requirement("runtime:queue:acknowledged", "runtime:queue:runs-once")
 async def test_a_queued_action_runs_once_and_keeps_its_result(tmp_path: Path) -> None:
     site = queueing_site(tmp_path)

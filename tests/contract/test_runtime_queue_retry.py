@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from aip_hermes import wire
-from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime import MessageContext, Runtime
 from tests.support.runtime_connector import ScriptedCredential, ScriptedRejected, ScriptedTemporary
