@@ -1,0 +1,25 @@
+"""What holds when a server is killed, proven from outside: by processes that die and a provider that counts."""
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="crash:killed:definite",
+        source="design D4, issue 4 (crash safety)",
+        sentence="Whatever a server was doing when it was killed, five seconds after the next start each action is "
+        "terminal, waits for its approval or waits in the queue, and none that was claimed is unknown.",
+    ),
+    Promise(
+        id="crash:killed:sent-once",
+        source="design D4, issue 4 (crash safety)",
+        sentence="Over a kill at any point, the restart and a client that repeats itself, the provider sees at most "
+        "one request that changes something.",
+    ),
+    Promise(
+        id="crash:killed:uncertain-exactly",
+        source="design D4, issue 4 (crash safety)",
+        sentence="An outcome is called uncertain exactly when the server died between the recorded intent and the "
+        "settlement; before that it is certain and may be repeated, after it the result stands.",
+        diverges="The reference may run it a second time or never say how it ended.",
+    ),
+)

@@ -1,0 +1,111 @@
+"""AIP servers that die where a test wants it: real processes, forked from one that has imported everything already.
+
+`python -m tests.support.crash_server` reads orders from stdin, one JSON line each, and answers on stdout:
+
+    {"config": "/…/aip-hermes.toml", "port": 0, "log": "/…/server.log", "die_at": "after_send"}
+    {"pid": 4711}  {"aip_url": "http://127.0.0.1:…"}  {"ended": 4711, "signal": 9}
+
+Without `die_at` the server is the `aip-hermes serve` command itself. With it the same composition runs with faults that
+SIGKILL the process the first time it reaches that point. The switch is here and nowhere in what users run. One server
+at a time; it stops when this process does, and this process when its stdin closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from aip_hermes import wire
+from aip_hermes.app import serve
+from aip_hermes.cli import aip_hermes
+from aip_hermes.cli.ready import announce, stop_with_stdin
+from aip_hermes.contract import load_operations
+from aip_hermes.log import configure
+from aip_hermes.settings import Settings
+
+__all__ = ["KillAt"]
+
+
+class KillAt:
+    """Faults that end this process at a point, as a power cut does."""
+
+    def __init__(self, point: str) -> None:
+        self._point = point
+
+    async def reach(self, point: str) -> None:
+        if point == self._point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _serve_faulty(config: Path, point: str) -> None:
+    configure()
+    stop = asyncio.Event()
+    await stop_with_stdin(stop)
+    settings = Settings.load(config)
+    await serve(settings, stop=stop, on_ready=lambda url: announce({"aip_url": url}), faults=KillAt(point))
+
+
+def _become_server(order: Mapping[str, Any], stdin: int) -> NoReturn:
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 2)
+    os.dup2(stdin, 0)
+    status = 1
+    try:
+        if order.get("die_at"):
+            asyncio.run(_serve_faulty(Path(order["config"]), order["die_at"]))
+        else:
+            aip_hermes.main(
+                ["serve", "--config", order["config"], "--port", str(order["port"]), "--until-stdin-closes"],
+                standalone_mode=False,
+            )
+        status = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _run(order: Mapping[str, Any], *, orders: int) -> bool:
+    """Run one server to its end; False when the test's process ended first."""
+    life_in, life_out = os.pipe()  # closed at its end by the kernel, however the server ends
+    stdin_in, stdin_out = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(life_in)
+        os.close(stdin_out)
+        _become_server(order, stdin_in)
+    os.close(life_out)
+    os.close(stdin_in)
+    announce({"pid": pid})
+    ready, _, _ = select.select([life_in, orders], [], [])
+    alone = life_in not in ready
+    if alone:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(life_in)
+    os.close(stdin_out)
+    if not alone:
+        announce({"ended": pid, "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None})
+    return not alone
+
+
+def _main() -> None:
+    import_module("aip_hermes.cli.serve")  # as the command does when it runs; a fork finds it
+    wire.build_models()
+    load_operations()
+    orders = sys.stdin.fileno()
+    announce({"forks": True})
+    for line in sys.stdin:
+        if not _run(json.loads(line), orders=orders):
+            return
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,100 @@
+"""The test's side of servers that are killed: order one, see it ready or dead, and speak to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aip_hermes.client import AipConnection
+from aip_hermes.secret import Secret
+
+__all__ = ["REQUESTER", "REVIEWER", "Forks", "Server", "running_forks"]
+
+REQUESTER = Secret("requester-0123456789")
+REVIEWER = Secret("reviewer-0123456789")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server that is ready."""
+
+    pid: int
+    url: str
+
+    def connection(self, token: Secret = REQUESTER, *, answer_timeout_s: float = 30) -> AipConnection:
+        return AipConnection(base_url=self.url, token=token, answer_timeout_s=answer_timeout_s)
+
+
+class Forks:
+    """Orders servers from `tests.support.crash_server`, one at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._running: int | None = None
+        self._unread = b""
+        assert self._read() == {"forks": True}
+
+    def start(self, config: Path, *, die_at: str | None = None, port: int = 0) -> Server:
+        """Start a server and wait until it is ready. die_at: the fault point at which it is SIGKILLed."""
+        assert self._process.stdin is not None
+        log = config.parent / "server.log"
+        order = {"config": str(config), "port": port, "log": str(log), "die_at": die_at}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        said: dict[str, Any] = {}
+        while not said.keys() >= {"pid", "aip_url"}:
+            said |= self._read()
+            assert "ended" not in said, log.read_text(encoding="utf-8")
+        self._running = said["pid"]
+        return Server(pid=said["pid"], url=said["aip_url"])
+
+    def ended(self) -> int | None:
+        """Wait for the end of the server that runs; return the signal that ended it."""
+        end = self._read()
+        assert end.pop("ended") == self._running
+        self._running = None
+        number: int | None = end["signal"]
+        return number
+
+    def kill(self) -> None:
+        """End the server that runs, if one does, by SIGKILL."""
+        if self._running is not None:
+            os.kill(self._running, signal.SIGKILL)
+            self.ended()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self._process.stdout], [], [], 30)
+            assert ready, "nothing heard for half a minute"
+            part = os.read(self._process.stdout.fileno(), 4096)
+            assert part, "the process that forks servers is gone"
+            self._unread += part
+        line, _, self._unread = self._unread.partition(b"\n")
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+
+@contextmanager
+def running_forks() -> Iterator[Forks]:
+    """Run the process that forks servers; it ends with the block, and its server too."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.crash_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield Forks(process)
+    finally:
+        process.communicate(timeout=20)
