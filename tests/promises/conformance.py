@@ -22,6 +22,12 @@ PROMISES = (
         " another tenant reaches nothing; the key is in no manifest, diagnosis or store.",
     ),
     Promise(
+        id="conformance:kit:retry",
+        source=_KIT,
+        sentence="A queued read of an endpoint that answers 503 keeps the retryable error, is tried again later, and "
+        "is one dead letter after its last try.",
+    ),
+    Promise(
         id="conformance:kit:schema",
         source=_KIT,
         sentence="Bad input reaches no endpoint; prose instead of a structured result is refused.",

@@ -174,8 +174,22 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario(
         id="retry_exhaustion",
         required=_contract(lambda contract: contract.execution.supports_retry),
-        unproven=("retryable_error_preserved", "backoff_observed", "exhaustion_dead_lettered"),
-        not_run=_LATER + "the queue runs work once, without retries and dead letters",
+        assertions=(
+            Assertion(
+                name="retryable_error_preserved",
+                expected={
+                    "code": "connector.hermes_agent.remote_temporary",
+                    "category": "temporary",
+                    "retryable": True,
+                    "result": "connector.hermes_agent.remote_temporary",
+                },
+            ),
+            Assertion(name="backoff_observed", expected={"waited_ms": 1000, "state": "queued", "provider_calls": 1}),
+            Assertion(
+                name="exhaustion_dead_lettered",
+                expected={"state": "dead_lettered", "attempts": 2, "dead_letters": 1, "provider_calls": 2},
+            ),
+        ),
     ),
     Scenario(
         id="cancellation_races",

@@ -14,6 +14,7 @@ from aip_hermes.contract import Catalog
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import TenantId
 from aip_hermes.wire.schema import schema_violations
+from tests.support.conformance_retry import retry_exhaustion
 from tests.support.conformance_site import KitSite, capability
 from tests.support.hermes_calls import call_of, endpoint_of
 from tests.support.hermes_streams import reply_stream, session_stream
@@ -343,4 +344,5 @@ PLAYED: Mapping[str, Callable[[KitSite], Awaitable[Observed]]] = {
     "streaming_backpressure": streaming_backpressure,
     "errors_uncertain_outcomes": errors_uncertain_outcomes,
     "restart_reconnect": restart_reconnect,
+    "retry_exhaustion": retry_exhaustion,
 }

@@ -14,8 +14,8 @@ from aip_hermes.contract import Catalog
 from aip_hermes.contract.publish import Published
 from aip_hermes.hermes import HermesConnector
 from aip_hermes.ids import EndpointId, TenantId
-from aip_hermes.ports import NoFaults, SystemClock
-from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime
+from aip_hermes.ports import Clock, NoFaults, SystemClock
+from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.failures import ActionNotFound
 from tests.support.hermes_calls import endpoint_of
 from tests.support.hermes_streams import StreamStub
@@ -109,7 +109,7 @@ class KitSite:
         return list(self.catalog)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Runtime]:
+    async def open(self, *, clock: Clock | None = None, limits: RuntimeLimits | None = None) -> AsyncIterator[Runtime]:
         """Start a runtime on the same store, as often as a process starts there."""
         runtime = await Runtime.open(
             path=self.store,
@@ -117,6 +117,8 @@ class KitSite:
             connectors=[self.connector],
             authorities=Authorities(),
             faults=self.faults,
+            clock=clock,
+            limits=limits,
         )
         async with runtime, asyncio.timeout(30):
             yield runtime
