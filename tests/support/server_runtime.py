@@ -8,9 +8,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aip_hermes import wire
-from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantId
+from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, ReceiptId, TenantId
 from aip_hermes.runtime.caller import Caller, MessageContext
-from aip_hermes.runtime.failures import ActionNotFound, ApprovalNotFound, CapabilityUnknown, MessageReplayed
+from aip_hermes.runtime.failures import (
+    ActionNotFound,
+    ApprovalNotFound,
+    CapabilityUnknown,
+    MessageReplayed,
+    ReceiptNotFound,
+)
+from aip_hermes.runtime.records import ActionsAsked, AuditAsked
 
 __all__ = ["ScriptedRuntime"]
 
@@ -28,17 +35,17 @@ class ScriptedRuntime:
         self.finished = asyncio.Event()
         self.ready = True
         self.stored = True
-        self._tenant = tenant
+        self.tenant = tenant
         self._claimed: set[str] = set()
 
     async def claim_message(self, message_id: MessageId, sent_at_ms: int, caller: Caller) -> None:
-        self._note("claim", message_id=message_id, sent_at_ms=sent_at_ms)
+        self.note("claim", message_id=message_id, sent_at_ms=sent_at_ms)
         if message_id in self._claimed:
             raise MessageReplayed("message id was used before")
         self._claimed.add(message_id)
 
     async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
-        self._note("submit", action=action, caller=caller, context=context)
+        self.note("submit", action=action, caller=caller, context=context)
         # As the real one does: the work has a task of its own.
         return await asyncio.shield(asyncio.ensure_future(self._run(action)))
 
@@ -49,14 +56,26 @@ class ScriptedRuntime:
         self.finished.set()
         return wire.ActionResult(action_id=action.id, status="completed", output={"echo": action.input})
 
-    async def status(self, action_id: ActionId, caller: Caller, *, include_result: bool = False) -> wire.ActionStatus:
-        self._note("status", action_id=action_id, include_result=include_result)
-        known = caller.tenant_id == self._tenant
+    @property
+    def records(self) -> ScriptedRecords:
+        return ScriptedRecords(self)
+
+    async def status(
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        include_result: bool = False,
+        include_receipts: bool = False,
+        include_chunks: bool = False,
+    ) -> wire.ActionStatus:
+        self.note("status", action_id=action_id, include_result=include_result)
+        known = caller.tenant_id == self.tenant
         return wire.ActionStatus(action_id=action_id, state="completed" if known else "unknown", updated_at=NOW)
 
-    async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult:
-        self._note("result", action_id=action_id)
-        if caller.tenant_id != self._tenant:
+    async def result(self, action_id: ActionId, caller: Caller, *, include_receipt: bool = False) -> wire.ActionResult:
+        self.note("result", action_id=action_id)
+        if caller.tenant_id != self.tenant:
             raise ActionNotFound(f"no action {action_id}")
         return wire.ActionResult(action_id=action_id, status="completed", output={})
 
@@ -71,25 +90,27 @@ class ScriptedRuntime:
         include_chunks: bool = False,
         max_bytes: int = 4_194_304,
     ) -> wire.ActionEvents:
-        self._note(
-            "events", action_id=action_id, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks
-        )
-        if caller.tenant_id != self._tenant:
+        self.note("events", action_id=action_id, cursor=cursor, limit=limit, kinds=kinds, include_chunks=include_chunks)
+        if caller.tenant_id != self.tenant:
             raise ActionNotFound(f"no action {action_id}")
         return wire.ActionEvents(action_id=action_id, events=[], cursor="aev_cursor_0_none", terminal=True)
+
+    @asynccontextmanager
+    async def watching_log(self, caller: Caller) -> AsyncIterator[asyncio.Event]:
+        yield asyncio.Event()
 
     @asynccontextmanager
     async def watching(self, action_id: ActionId, caller: Caller) -> AsyncIterator[asyncio.Event]:
         yield asyncio.Event()
 
     async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None = None) -> wire.ActionResult:
-        self._note("cancel", action_id=action_id, reason=reason)
-        if caller.tenant_id != self._tenant:
+        self.note("cancel", action_id=action_id, reason=reason)
+        if caller.tenant_id != self.tenant:
             raise CapabilityUnknown(f"no action {action_id}")
         return wire.ActionResult(action_id=action_id, status="cancelled", output={"cancelled": True})
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
-        self._note("decide", decision=decision)
+        self.note("decide", decision=decision)
         return wire.EventStream(events=[])
 
     async def approvals(
@@ -104,7 +125,7 @@ class ScriptedRuntime:
         limit: int | None = None,
         include_action_status: bool = False,
     ) -> wire.ApprovalList:
-        self._note(
+        self.note(
             "approvals",
             status=status,
             approver=approver,
@@ -114,7 +135,7 @@ class ScriptedRuntime:
             limit=limit,
             include_action_status=include_action_status,
         )
-        return wire.ApprovalList(approvals=[self._view()] if caller.tenant_id == self._tenant else [])
+        return wire.ApprovalList(approvals=[self._view()] if caller.tenant_id == self.tenant else [])
 
     async def approval(
         self,
@@ -124,17 +145,18 @@ class ScriptedRuntime:
         include_action_status: bool = False,
         include_evidence_payload: bool = False,
     ) -> wire.ApprovalRecordView:
-        self._note("approval", approval_id=approval_id, include_evidence_payload=include_evidence_payload)
-        if caller.tenant_id != self._tenant:
+        self.note("approval", approval_id=approval_id, include_evidence_payload=include_evidence_payload)
+        if caller.tenant_id != self.tenant:
             raise ApprovalNotFound(f"no approval {approval_id}")
         return self._view()
 
     async def health(self) -> Mapping[str, Any]:
-        self._note("health")
+        self.note("health")
         endpoints = {"primary": {"ready": self.ready, "detail": "reachable"}}
         return {"ready": self.ready and self.stored, "store": {"ready": self.stored}, "endpoints": endpoints}
 
-    def _note(self, name: str, **fields: Any) -> None:
+    def note(self, name: str, **fields: Any) -> None:
+        """Record what was asked; raise what the test wants raised."""
         self.asked.append((name, fields))
         if self.failure is not None and name != "claim":
             raise self.failure
@@ -157,3 +179,39 @@ class ScriptedRuntime:
                 "updated_at": NOW,
             }
         )
+
+
+class ScriptedRecords:
+    """The records of a `ScriptedRuntime`: none, but for one chain of its tenant."""
+
+    def __init__(self, runtime: ScriptedRuntime) -> None:
+        self._runtime = runtime
+
+    async def actions(self, caller: Caller, asked: ActionsAsked) -> wire.ActionList:
+        self._runtime.note("actions", asked=asked)
+        return wire.ActionList(actions=[], total_size=0)
+
+    async def events(
+        self,
+        caller: Caller,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        tenant_id: TenantId | None = None,
+        max_bytes: int = 4_194_304,
+    ) -> wire.EventStream:
+        self._runtime.note("log", cursor=cursor, limit=limit, kinds=kinds)
+        return wire.EventStream(events=[], next_cursor="evt_cursor_0")
+
+    async def receipts(
+        self, caller: Caller, *, chain_id: str | None = None, receipt_id: ReceiptId | None = None
+    ) -> wire.ReceiptChain:
+        self._runtime.note("receipts", chain_id=chain_id, receipt_id=receipt_id)
+        if caller.tenant_id != self._runtime.tenant:
+            raise ReceiptNotFound("no such chain")
+        return wire.ReceiptChain(chain_id=chain_id or "approval:appr_1", receipts=[])
+
+    async def audit(self, caller: Caller, asked: AuditAsked) -> wire.AuditQueryResult:
+        self._runtime.note("audit", asked=asked)
+        return wire.AuditQueryResult(events=[])

@@ -35,6 +35,7 @@ class AuditAsked:
     action_id: ActionId | None = None
     session_id: AipSessionId | None = None
     principal_id: PrincipalId | None = None
+    transaction_id: str | None = None
     tenant_id: TenantId | None = None
     since: int = 0
     until: int = EVER
@@ -48,6 +49,8 @@ def audit_page(connection: Connection, caller: Caller, asked: AuditAsked, *, ten
     """Return a page, oldest first. Raises: AuditRefused, InvalidCursor."""
     others = _check_scopes(caller, asked)
     start, size = offset_of(asked.cursor), page_size(asked.limit)
+    if asked.transaction_id is not None:
+        return wire.AuditQueryResult(events=[])  # no action of ours belongs to a transaction
     rows = connection.execute(
         QUERIES["list_audit" if asked.action_id is None else "list_audit_of_action"],
         {

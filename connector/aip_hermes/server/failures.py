@@ -18,6 +18,7 @@ __all__ = [
     "BearerRefused",
     "BodyUnsupported",
     "ContentTypeUnsupported",
+    "DeliveryNotFound",
     "EnvelopeInvalid",
     "EnvelopeTooLarge",
     "EnvelopeUndecodable",
@@ -26,7 +27,9 @@ __all__ = [
     "QueryInvalid",
     "RouteUnknown",
     "ServerStopping",
+    "SessionNotFound",
     "StorageUnavailable",
+    "TransactionNotFound",
     "status_of",
 ]
 
@@ -59,6 +62,18 @@ class BodyUnsupported(RequestRefused, code="capability.unsupported", component="
 
 class QueryInvalid(RequestRefused, code="query.invalid", component=COMPONENT):
     """A path or query parameter can't be read."""
+
+
+class SessionNotFound(RequestRefused, code="session.not_found"):
+    """No such AIP session. A Hermes transcript is none."""
+
+
+class TransactionNotFound(RequestRefused, code="transaction.not_found"):
+    """No such transaction."""
+
+
+class DeliveryNotFound(RequestRefused, code="callback.delivery_not_found"):
+    """No such delivery of a callback."""
 
 
 class RouteUnknown(RequestRefused, code="route.not_found", component=COMPONENT):

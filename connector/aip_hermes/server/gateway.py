@@ -11,16 +11,40 @@ from starlette.requests import Request
 
 from aip_hermes import wire
 from aip_hermes.contract import Catalog, ServerCard
-from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, TenantId
+from aip_hermes.ids import ActionId, ApprovalId, MessageId, PrincipalId, ReceiptId, TenantId
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.failures import RuntimeStopping, TenantMismatch
+from aip_hermes.runtime.records import ActionsAsked, AuditAsked
 from aip_hermes.server.auth import TokenTable
 from aip_hermes.server.reply import Replies
 from aip_hermes.settings import Settings
 
-__all__ = ["ActionRuntime", "Gateway", "check_tenant", "noted"]
+__all__ = ["ActionRuntime", "Gateway", "RecordReads", "check_tenant", "noted"]
+
+
+class RecordReads(Protocol):
+    """What was recorded over all actions, as `runtime.records.Records` answers it."""
+
+    async def actions(self, caller: Caller, asked: ActionsAsked) -> wire.ActionList: ...
+
+    async def events(
+        self,
+        caller: Caller,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        tenant_id: TenantId | None = None,
+        max_bytes: int = MAX_PAGE_BYTES,
+    ) -> wire.EventStream: ...
+
+    async def receipts(
+        self, caller: Caller, *, chain_id: str | None = None, receipt_id: ReceiptId | None = None
+    ) -> wire.ReceiptChain: ...
+
+    async def audit(self, caller: Caller, asked: AuditAsked) -> wire.AuditQueryResult: ...
 
 
 class ActionRuntime(Protocol):
@@ -32,8 +56,17 @@ class ActionRuntime(Protocol):
         self, action: wire.Action, caller: Caller, context: MessageContext
     ) -> wire.ActionResult | wire.Ack: ...
 
+    @property
+    def records(self) -> RecordReads: ...
+
     async def status(
-        self, action_id: ActionId, caller: Caller, *, include_result: bool = False
+        self,
+        action_id: ActionId,
+        caller: Caller,
+        *,
+        include_result: bool = False,
+        include_receipts: bool = False,
+        include_chunks: bool = False,
     ) -> wire.ActionStatus: ...
 
     async def events(
@@ -48,11 +81,15 @@ class ActionRuntime(Protocol):
         max_bytes: int = MAX_PAGE_BYTES,
     ) -> wire.ActionEvents: ...
 
+    def watching_log(self, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]: ...
+
     def watching(self, action_id: ActionId, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]: ...
 
     async def cancel(self, action_id: ActionId, caller: Caller, *, reason: str | None = None) -> wire.ActionResult: ...
 
-    async def result(self, action_id: ActionId, caller: Caller) -> wire.ActionResult: ...
+    async def result(
+        self, action_id: ActionId, caller: Caller, *, include_receipt: bool = False
+    ) -> wire.ActionResult: ...
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream: ...
 

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Final, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
+from aip_hermes import wire
 from aip_hermes.ids import Identity, IdentityError
 from aip_hermes.server.failures import QueryInvalid
 
@@ -62,9 +63,19 @@ class Query:
         value = self._number(name, most=_U32)
         return None if value is None else min(max(value, 1), at_most)
 
-    def wait_ms(self) -> None:
-        """Check `wait_ms` (0…30000). Reads never wait; the parameter is part of the surface."""
-        self._number("wait_ms", most=30_000)
+    def wait_ms(self) -> int | None:
+        """Return how long an answer may wait for something to say, 0…30000 milliseconds."""
+        return self._number("wait_ms", most=30_000)
+
+    def time_ms(self, name: str) -> int | None:
+        """Return an RFC 3339 time in Unix milliseconds."""
+        value = self.text(name)
+        try:
+            return None if value is None else wire.parse_rfc3339(value)
+        except ValueError:
+            raise QueryInvalid(
+                f"query parameter `{name}` must be a time such as 2030-01-01T00:00:00Z (a `+` is written %2B)"
+            ) from None
 
     def choice(self, name: str, allowed: Collection[str]) -> str | None:
         """Return one of `allowed`."""

@@ -1,10 +1,11 @@
 """The read routes: a query to one call of the runtime, and the bare body object back.
 
-`tenant_id` may name the caller's own tenant (design D18); `wait_ms` is checked and never waited for.
+`tenant_id` may name the caller's own tenant (design D18). With `wait_ms` status and result wait for the action's end.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from starlette.requests import Request
@@ -12,12 +13,17 @@ from starlette.responses import Response
 
 from aip_hermes import wire
 from aip_hermes.ids import ActionId, ApprovalId, PrincipalId, TenantId
+from aip_hermes.runtime.failures import ResultNotReady
 from aip_hermes.server.gateway import Gateway, check_tenant
 from aip_hermes.server.messages import MAX_LIST_LIMIT
 from aip_hermes.server.query import Query, path_identity
 from aip_hermes.server.reply import json_response
+from aip_hermes.server.waiting import until
 
 __all__ = ["Reads"]
+
+_SAID_AT_ONCE: Final = ("unknown", *wire.TERMINAL_STATES)
+"""States of an action that a waiting status does not wait beyond: it has ended, or nobody knows it."""
 
 APPROVAL_STATES: Final = ("pending", "approved", "denied", "expired", "revoked")
 
@@ -32,21 +38,50 @@ class Reads:
         caller = self._gateway.authenticate(request)
         action_id = path_identity(request.path_params["action_id"], ActionId, name="action_id")
         query = Query(request.scope["query_string"])
-        query.wait_ms()
-        query.flag("include_receipts"), query.flag("include_chunks")
-        include_result = query.flag("include_result")
+        wait_ms = query.wait_ms()
+        look = partial(
+            self._gateway.runtime.status,
+            action_id,
+            caller,
+            include_result=query.flag("include_result"),
+            include_receipts=query.flag("include_receipts"),
+            include_chunks=query.flag("include_chunks"),
+        )
         check_tenant(query.text("tenant_id"), caller)
-        status = await self._gateway.runtime.status(action_id, caller, include_result=include_result)
+        status = await until(
+            look,
+            enough=lambda found: found.state in _SAID_AT_ONCE,
+            changed=partial(self._gateway.runtime.watching, action_id, caller),
+            wait_ms=wait_ms,
+            clock=self._gateway.clock,
+        )
         return _bare("action_status", status)
 
     async def action_result(self, request: Request) -> Response:
         caller = self._gateway.authenticate(request)
         action_id = path_identity(request.path_params["action_id"], ActionId, name="action_id")
         query = Query(request.scope["query_string"])
-        query.wait_ms()
-        query.flag("include_receipt"), query.flag("include_terminal_events")
+        wait_ms, include_receipt = query.wait_ms(), query.flag("include_receipt")
+        query.flag("include_terminal_events")
         check_tenant(query.text("tenant_id"), caller)
-        return _bare("action_result", await self._gateway.runtime.result(action_id, caller))
+        runtime = self._gateway.runtime
+
+        async def look() -> wire.ActionResult | ResultNotReady:
+            try:
+                return await runtime.result(action_id, caller, include_receipt=include_receipt)
+            except ResultNotReady as exc:
+                return exc
+
+        found = await until(
+            look,
+            enough=lambda found: not isinstance(found, ResultNotReady),
+            changed=partial(runtime.watching, action_id, caller),
+            wait_ms=wait_ms,
+            clock=self._gateway.clock,
+        )
+        if isinstance(found, ResultNotReady):
+            raise found
+        return _bare("action_result", found)
 
     async def approvals(self, request: Request) -> Response:
         caller = self._gateway.authenticate(request)

@@ -11,9 +11,11 @@ from starlette.routing import Route
 
 from aip_hermes.server.discovery import Discovery
 from aip_hermes.server.edge import Edge, Handler, RawPath
+from aip_hermes.server.empty_reads import empty_routes
 from aip_hermes.server.gateway import Gateway
 from aip_hermes.server.messages import Messages
 from aip_hermes.server.reads import Reads
+from aip_hermes.server.record_reads import RecordRoutes
 from aip_hermes.server.streams import Streams
 
 __all__ = ["native_application", "routes"]
@@ -24,15 +26,21 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
     """Return method, path template and handler of every route."""
     messages, reads, discovery = Messages(gateway), Reads(gateway), Discovery(gateway)
-    streams = Streams(gateway)
+    streams, records = Streams(gateway), RecordRoutes(gateway)
     return (
         ("POST", "/aip/v1/messages", messages.post),
         ("POST", "/aip/v1/actions", messages.post),
+        ("GET", "/aip/v1/actions", records.actions),
         ("GET", "/aip/v1/actions/{action_id}", reads.action_status),
         ("GET", "/aip/v1/actions/{action_id}/result", reads.action_result),
         ("GET", "/aip/v1/actions/{action_id}/events", streams.events),
         ("GET", "/aip/v1/actions/{action_id}/chunks", streams.chunks),
         ("POST", "/aip/v1/actions/{action_id}/cancel", streams.cancel),
+        ("GET", "/aip/v1/events", streams.log),
+        ("GET", "/aip/v1/receipts/by-receipt/{receipt_id}", records.chain_of_receipt),
+        ("GET", "/aip/v1/receipts/{chain_id}", records.receipts),
+        ("GET", "/aip/v1/audit/events", records.audit),
+        *empty_routes(gateway),
         ("GET", "/aip/v1/approvals", reads.approvals),
         ("GET", "/aip/v1/approvals/{approval_id}", reads.approval),
         ("GET", "/aip/v1/capabilities", discovery.capabilities),
