@@ -6,15 +6,23 @@ Source: runtime behaviour §9.4, §15; issue "a runtime that never lies", approv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes import wire
 from aip_hermes.database import Connection
 from aip_hermes.runtime.events import append_audit, append_event, decision_event_id, vote_event_id
+from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.settlement import origin_of
 from aip_hermes.runtime.store import QUERIES, to_json
 
 __all__ = ["DecisionTaken", "action_of", "admitted", "decisions_of", "record_decision", "tell_decision", "tell_vote"]
+
+_RECEIPTS: Final[Mapping[str, wire.ReceiptType]] = {
+    "approved": "approval_granted",
+    "denied": "approval_denied",
+    "expired": "approval_expired",
+    "revoked": "approval_revoked",
+}
 
 
 class DecisionTaken(Exception):
@@ -62,9 +70,10 @@ def record_decision(
 
 def tell_decision(connection: Connection, row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int) -> None:
     """Tell the decision that ended an approval."""
+    action = action_of(connection, row["tenant"], row["action_id"])
     append_event(
         connection,
-        origin_of(action_of(connection, row["tenant"], row["action_id"])),
+        origin_of(action),
         event_id=decision_event_id(row["approval_id"], decision.decision),
         kind="aip.approval.granted" if decision.decision == "approved" else f"aip.approval.{decision.decision}",
         now=now,
@@ -76,6 +85,24 @@ def tell_decision(connection: Connection, row: Mapping[str, Any], decision: wire
         actor=decision.approver.wire(),
     )
     _audit(connection, row, decision, status=decision.decision, now=now)
+    kind = _RECEIPTS[decision.decision]
+    witness(
+        connection,
+        tenant=row["tenant"],
+        chain_id=approval_chain(row["approval_id"]),
+        receipt_id=f"rcpt_{row['approval_id']}_{kind}",
+        kind=kind,
+        actor=decision.approver,
+        now=now,
+        correlation_id=action["correlation_id"],
+        data={
+            "approval_id": row["approval_id"],
+            "action_id": row["action_id"],
+            "decision_id": decision.decision_id,
+            "policy_hash": decision.policy_hash,
+            "decision_sha256": wire.sha256_hex(decision.wire()),
+        },
+    )
 
 
 def tell_vote(

@@ -13,8 +13,9 @@ from aip_hermes.contract.handler import Description
 from aip_hermes.database import Connection
 from aip_hermes.runtime import digests
 from aip_hermes.runtime.approvals import action_of
-from aip_hermes.runtime.events import append_event
+from aip_hermes.runtime.events import append_audit, append_event
 from aip_hermes.runtime.failures import HumanApprovalRequired, Interrupted
+from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.settlement import origin_of
 from aip_hermes.runtime.store import QUERIES, to_json
 from aip_hermes.runtime.submission import Submission
@@ -115,7 +116,40 @@ def park(
         data={"approval_id": request.id, "action_id": submission.action.id, "status": "pending"},
         actor=submission.principal.wire(),
     )
+    _witness(connection, submission, request, now=now)
     return stored
+
+
+def _witness(connection: Connection, submission: Submission, request: wire.ApprovalRequest, *, now: int) -> None:
+    """Audit that a decision was asked, and begin the approval's chain with what asked for it and what it froze."""
+    frozen = {
+        "approval_id": request.id,
+        "action_id": request.action_id,
+        "capability_id": request.capability_id,
+        "policy_hash": request.policy_hash,
+    }
+    append_audit(
+        connection,
+        origin_of(action_of(connection, submission.tenant, request.action_id)),
+        audit_id=f"audit:approval:{submission.tenant}:{request.id}:requested",
+        actor_id=request.requester.id,
+        now=now,
+        record={"action": "aip.approval.requested", **frozen, "status": "pending"},
+    )
+    evidence = {item.kind: item.hash for item in request.evidence}
+    kinds: tuple[wire.ReceiptType, ...] = ("policy_decision", "approval_requested")
+    for kind in kinds:
+        witness(
+            connection,
+            tenant=submission.tenant,
+            chain_id=approval_chain(request.id),
+            receipt_id=f"rcpt_{request.id}_{kind}",
+            kind=kind,
+            actor=request.requester,
+            now=now,
+            correlation_id=submission.context.correlation_id,
+            data={**frozen, "evidence": evidence},
+        )
 
 
 def _pending(submission: Submission, request: wire.ApprovalRequest) -> dict[str, Any]:

@@ -35,6 +35,8 @@ class Footing:
     watchers: Watchers = field(default_factory=Watchers)
     running: RunningActions = field(default_factory=RunningActions)
     queued: asyncio.Event = field(default_factory=asyncio.Event)
+    parked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after each approval that was asked."""
     worker: str = field(default_factory=lambda: new_id("worker:"))
     jitter: Jitter = no_jitter
 

@@ -120,6 +120,17 @@ class Pipeline:
             )
         return await self._executor.run(submission, ready=ready)
 
+    async def addressed(self, submission: Submission) -> Submission:
+        """Return a kept submission with the capability that it names as it is published now, for reading only.
+
+        Raises: RequestRefused where it was withdrawn, ActionFailed.
+        """
+        for check in (self._capability, self._key):
+            passed = await check(submission)
+            assert isinstance(passed, Submission)  # noqa: S101 - these two never answer
+            submission = passed
+        return submission
+
     # The checks, in order.
 
     async def _identities(self, submission: Submission) -> _Passed:
@@ -279,6 +290,7 @@ class Pipeline:
         except Exception as exc:
             ready = self._broken(submission, exc)
         else:
+            self._footing.parked.set()
             await self._footing.faults.reach("after_park")
             self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
             return answer(submission.action.id, stored)

@@ -16,6 +16,9 @@ from aip_hermes.contract.handler import Connector
 from aip_hermes.database import Connection, Database, OwnerLock, StoreFailure
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
+from aip_hermes.runtime.approval_clock import ApprovalClock
+from aip_hermes.runtime.approval_context import ApprovalContexts
+from aip_hermes.runtime.approval_policies import check_policies
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.cancel_requests import CancelRequests
@@ -24,13 +27,16 @@ from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.keeper import Keeper
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
 from aip_hermes.runtime.queue import QueueWorker
+from aip_hermes.runtime.records import Records
 from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
+from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Runtime"]
@@ -71,6 +77,10 @@ class Runtime:
         )
         self._cancels = CancelRequests(footing, connectors=offering)
         self._views = Views(footing, authorities=authorities)
+        self.records = Records(footing, authorities=authorities)
+        self._keeper: asyncio.Task[None] | None = None
+        self._approval_clock: asyncio.Task[None] | None = None
+        self._contexts = ApprovalContexts(footing, views=self._views, pipeline=self._pipeline)
 
     @classmethod
     async def open(
@@ -89,8 +99,9 @@ class Runtime:
 
         path: the SQLite file; its folder is owned until `aclose`. catalog: made of the connectors' offers.
         Approved actions that had not passed their intent start running in the background.
-        Raises: AlreadyOwned, StoreRefused, StoreUnavailable.
+        Raises: AlreadyOwned, StoreRefused, StoreUnavailable; PolicyRefused for an approval policy that can't be kept.
         """
+        check_policies(catalog)
         clock = clock or SystemClock()
         owner = OwnerLock(path.parent)
         owner.acquire()
@@ -102,15 +113,19 @@ class Runtime:
             limits=limits or RuntimeLimits(),
         )
         try:
-            released = await recover(footing, connectors=connectors)
+            unfinished = await recover(footing, connectors=connectors)
         except BaseException:
             await footing.database.close()
             owner.release()
             raise
         runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
-        for release in released:
+        for submission in unfinished.interrupted:
+            runtime._start(runtime._observe(submission))
+        for release in unfinished.released:
             runtime._start(runtime._resume(release))
         runtime._worker = asyncio.create_task(runtime._queue.run())
+        runtime._keeper = asyncio.create_task(Keeper(footing).run())
+        runtime._approval_clock = asyncio.create_task(ApprovalClock(footing).run())
         return runtime
 
     async def aclose(self) -> None:
@@ -136,11 +151,12 @@ class Runtime:
 
     async def _stop_worker(self) -> None:
         """Take no more from the queue and let what runs end in time, as for every other action."""
-        if self._worker is None:
-            return
-        self._worker.cancel()
-        await asyncio.wait((self._worker,))
-        self._worker = None
+        background = [task for task in (self._worker, self._keeper, self._approval_clock) if task is not None]
+        self._worker = self._keeper = self._approval_clock = None
+        for task in background:
+            task.cancel()
+        if background:
+            await asyncio.wait(background)
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,14 +181,28 @@ class Runtime:
         return await self._detached(self._decisions.decide(decision, caller))
 
     async def status(
-        self, action_id: ActionId | str, caller: Caller, *, include_result: bool = False
+        self,
+        action_id: ActionId | str,
+        caller: Caller,
+        *,
+        include_result: bool = False,
+        include_receipts: bool = False,
+        include_chunks: bool = False,
     ) -> wire.ActionStatus:
-        """Return where an action stands. Raises: NotAuthorized."""
-        return await self._views.status(ActionId(action_id), caller, include_result=include_result)
+        """Return where an action stands. include_receipts needs `receipt:read` too. Raises: NotAuthorized."""
+        return await self._views.status(
+            ActionId(action_id),
+            caller,
+            include_result=include_result,
+            include_receipts=include_receipts,
+            include_chunks=include_chunks,
+        )
 
-    async def result(self, action_id: ActionId | str, caller: Caller) -> wire.ActionResult:
-        """Return an action's terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady."""
-        return await self._views.result(ActionId(action_id), caller)
+    async def result(
+        self, action_id: ActionId | str, caller: Caller, *, include_receipt: bool = False
+    ) -> wire.ActionResult:
+        """Return an action's terminal result. Raises: NotAuthorized, ActionNotFound, ResultNotReady, ActionGone."""
+        return await self._views.result(ActionId(action_id), caller, include_receipt=include_receipt)
 
     async def events(
         self,
@@ -200,6 +230,10 @@ class Runtime:
             include_chunks=include_chunks,
             max_bytes=max_bytes,
         )
+
+    def watching_log(self, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:
+        """As `watching`, for all actions of the caller's tenant."""
+        return self._footing.watchers.watching(tenant=caller.tenant_id or "", action_id="")
 
     def watching(self, action_id: ActionId | str, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:
         """Return a context whose event is set after each chunk and each end of an attempt of this process.
@@ -261,6 +295,13 @@ class Runtime:
             include_evidence_payload=include_evidence_payload,
         )
 
+    async def approval_context(self, approval_id: ApprovalId | str, caller: Caller) -> Mapping[str, Any]:
+        """Return what a decision meets now: votes, target, and what the operation would touch besides (design D25).
+
+        Raises: NotAuthorized, ApprovalNotFound.
+        """
+        return await self._contexts.context(ApprovalId(approval_id), caller)
+
     async def claim_message(self, message_id: MessageId | str, sent_at_ms: int, caller: Caller) -> None:
         """Take a message id for as long as its `sent_at` is inside the window.
 
@@ -313,6 +354,12 @@ class Runtime:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # whoever listens has it; nobody may be listening any more
+
+    async def _observe(self, submission: Submission) -> None:
+        try:
+            await self._pipeline.resume(submission)
+        except StoreFailure as exc:
+            log.error("action.observe_failed", action_id=submission.action.id, error_type=type(exc).__name__)
 
     async def _resume(self, release: Released) -> None:
         action, row = release
