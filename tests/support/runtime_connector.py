@@ -114,6 +114,13 @@ class ScriptedConnector:
     faults: Faults = field(default_factory=NoFaults)
     queueing: frozenset[str] = frozenset()
     """Operations that are offered in mode async too."""
+    observing: frozenset[str] = frozenset()
+    """Operations that are offered with `recovery: observe`."""
+    observed: list[Call] = field(default_factory=list)
+    observe: Send = _echo
+    """Plays the provider to whoever only looks what became of a request."""
+    keeping: Callable[[Call, State], Awaitable[Answer]] | None = None
+    """Plays a handler that keeps something about its calls, in place of `send` and `observe`."""
 
     @property
     def connector_id(self) -> str:
@@ -138,6 +145,8 @@ class ScriptedConnector:
         ]
 
     def _row(self, row: Operation) -> Operation:
+        if row.name in self.observing:
+            row = row.model_copy(update={"recovery": "observe"})
         if row.name in self.queueing:
             return row.model_copy(update={"modes": ("sync", "async")})
         if row.name not in self.streaming:
@@ -199,8 +208,12 @@ class _Handler:
     async def send(
         self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
     ) -> Answer:
-        self.connector.sends.append(call)
-        self.connector.note("send", call)
+        (self.connector.observed if call.interrupted else self.connector.sends).append(call)
+        self.connector.note("observe" if call.interrupted else "send", call)
+        if self.connector.keeping is not None:
+            return await self.connector.keeping(call, state)
+        if call.interrupted:
+            return await self.connector.observe(call)
         if not self.operation.read_only:
             await self.connector.faults.reach("after_send")
         if self.connector.stream is not None:

@@ -11,16 +11,26 @@ from dataclasses import dataclass
 
 import structlog
 
-from aip_hermes.contract.handler import Call, JsonObject, Prepared, Publish, unpublished
+from aip_hermes.contract.handler import Call, JsonObject, Prepared, Publish, State, unpublished
 from aip_hermes.database import StoreFailure
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.cancellation import RunningAction
 from aip_hermes.runtime.chunks import Chunks
-from aip_hermes.runtime.ends import Ended, Outcome, cancelled_end, checked_output, connector_failure, overrun
+from aip_hermes.runtime.ends import (
+    Ended,
+    Outcome,
+    cancelled_end,
+    checked_output,
+    connector_failure,
+    outcome_lost,
+    overrun,
+)
 from aip_hermes.runtime.events import Origin
 from aip_hermes.runtime.failures import HandlerBroken, Interrupted
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.keeping import named_by
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
+from aip_hermes.runtime.state import ConnectorState
 from aip_hermes.runtime.storable import side
 from aip_hermes.runtime.store import QUERIES, to_json
 from aip_hermes.runtime.submission import Submission
@@ -61,6 +71,8 @@ class Attempts:
         except ActionFailed as failure:
             return failure
         except Busy as busy:
+            if submission.interrupted:
+                return self._lost(submission)
             return connector_failure(
                 submission, "session_busy", busy.message, details=busy.details, retry_after_ms=busy.retry_after_ms
             )
@@ -71,6 +83,10 @@ class Attempts:
             log.exception("action.handler_broken", action_id=submission.action.id, error_type=type(exc).__name__)
             return HandlerBroken("the connector failed in a way it does not declare", uncertain=uncertain)
 
+    def _lost(self, submission: Submission) -> ActionFailed:
+        action = submission.action
+        return outcome_lost(submission.connector, action_id=action.id, capability_id=action.capability_id)
+
     async def _stoppable(self, submission: Submission, ready: Prepared | None, progress: Progress) -> Ended:
         """Take the steps until they end, or until somebody asks to cancel in time. A result in hand always counts."""
         steps = asyncio.create_task(self._steps(submission, ready, progress))
@@ -80,7 +96,8 @@ class Attempts:
             evidence: JsonObject | None = None
             if not steps.done() and progress.running.phase == "sending":
                 evidence = await self._stop_at_provider(submission, progress)
-            if steps.done() or progress.running.phase == "after":
+            seen_ending = evidence is not None and evidence.get("ended") is True
+            if steps.done() or progress.running.phase == "after" or seen_ending:
                 return await steps
             steps.cancel()
             await asyncio.wait((steps,))
@@ -93,9 +110,9 @@ class Attempts:
 
     async def _stop_at_provider(self, submission: Submission, progress: Progress) -> JsonObject:
         assert progress.sending is not None  # noqa: S101 - set before the phase
-        seconds = self._footing.limits.cancel_ms / 1000
+        stopping = submission.handler.cancel(*progress.sending, state=self._state(submission))
         try:
-            return await within(seconds, submission.handler.cancel(*progress.sending), clock=self._footing.clock)
+            return await within(progress.running.cancel_ms / 1000, stopping, clock=self._footing.clock)
         except Overrun:
             return {"stopped": False, "note": "the provider did not answer the request to stop in time"}
         except Exception as exc:
@@ -112,7 +129,7 @@ class Attempts:
             deadline_ms=self._footing.now_ms() + submission.timeout_ms,
             previous_uncertain=progress.held.previous_uncertain if progress.held else None,
         )
-        prepared = ready if ready is not None else await self._prepare(submission, call)
+        prepared = Prepared() if submission.interrupted else ready or await self._prepare(submission, call)
         await self._footing.faults.reach("after_prepare")
         if not submission.read_only and not progress.intent:
             if call.deadline_ms is not None and self._footing.now_ms() >= call.deadline_ms:
@@ -143,6 +160,7 @@ class Attempts:
             "tenant": submission.tenant,
             "action_id": submission.action.id,
             "attempt": submission.attempt,
+            "lease": submission.taken.lease if submission.taken else None,
             "now": self._footing.now_ms(),
             "facts": to_json(prepared.facts),
         }
@@ -154,7 +172,9 @@ class Attempts:
 
     async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
         try:
-            sending = submission.handler.send(call, prepared, publish=self._publish(submission))
+            sending = submission.handler.send(
+                call, prepared, publish=self._publish(submission), state=self._state(submission)
+            )
             return await within(self._seconds(submission, call), sending, clock=self._footing.clock)
         except ActionFailed as failure:
             return failure
@@ -170,7 +190,11 @@ class Attempts:
             session_id=submission.context.aip_session_id,
             correlation_id=submission.context.correlation_id,
         )
-        return Chunks(self._footing, origin=origin).publish
+        return Chunks(self._footing, origin=origin, about=named_by(submission)).publish
+
+    def _state(self, submission: Submission) -> State:
+        assert submission.connector is not None  # noqa: S101 - the capability check comes first
+        return ConnectorState(self._footing, connector_id=submission.connector.connector_id, tenant=submission.tenant)
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000

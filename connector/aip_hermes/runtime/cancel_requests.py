@@ -13,7 +13,7 @@ from aip_hermes.ids import ActionId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.answers import answer
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.cancellation import Cancelled
+from aip_hermes.runtime.cancellation import Cancelled, RunningAction
 from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, HandlerBroken, NotAuthorized
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.settlement import Ending, settle
@@ -67,21 +67,28 @@ class CancelRequests:
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
                     )
-                left_s = self._longest_s - (self._footing.clock.monotonic() - began)
-                stored = await self._end_of(end, reason, address, left_s=left_s)
+                left_s = self._longest_s(running) - (self._footing.clock.monotonic() - began)
+                stored = await self._end_of(end, reason, address, left_s=left_s, returns=row["queued_at"] is not None)
                 if stored is not None and stored["status"] != "pending_approval":
                     return answer(action_id, stored)
             finally:
                 self._footing.finished.forget(end, **address)
 
     async def _end_of(
-        self, end: asyncio.Future[Mapping[str, Any]], reason: str | None, address: Mapping[str, str], *, left_s: float
+        self,
+        end: asyncio.Future[Mapping[str, Any]],
+        reason: str | None,
+        address: Mapping[str, str],
+        *,
+        left_s: float,
+        returns: bool,
     ) -> Mapping[str, Any] | None:
         """Wait for what it becomes; None to look again: an attempt that is not known may be about to begin or to wait.
 
+        returns: it came from the queue, and may go back there.
         Raises: StoreUnavailable after `left_s`.
         """
-        known = self._footing.running.find(**address) is not None
+        known = not returns and self._footing.running.find(**address) is not None
         with self._footing.running.asking_early(reason, **address):
             try:
                 return await within(left_s if known else min(left_s, LOOK_S), end, clock=self._footing.clock)
@@ -92,10 +99,10 @@ class CancelRequests:
                     "the action's end could not be stored yet; query the action before sending again"
                 ) from None
 
-    @property
-    def _longest_s(self) -> float:
+    def _longest_s(self, running: RunningAction | None) -> float:
         limits = self._footing.limits
-        return (limits.cancel_ms + limits.confirm_ms + limits.overrun_ms + limits.settle_wait_ms) / 1000
+        cancel_ms = limits.cancel_ms if running is None else running.cancel_ms
+        return (cancel_ms + limits.confirm_ms + limits.overrun_ms + limits.settle_wait_ms) / 1000
 
     async def _row(self, address: Mapping[str, str], caller: Caller) -> Mapping[str, Any]:
         rows = await self._footing.database.read(

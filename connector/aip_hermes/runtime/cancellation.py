@@ -40,9 +40,11 @@ class Cancelled:
 
 @dataclass(slots=True)
 class RunningAction:
-    """One attempt of this process. asked: set once by whoever cancels, with the reason."""
+    """One attempt of this process. cancel_ms: how long stopping it at the provider may take. asked: set once by whoever
+    cancels, with the reason."""
 
     cancellable: bool
+    cancel_ms: int
     phase: Phase = "before"
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     reason: str | None = None

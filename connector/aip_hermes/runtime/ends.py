@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aip_hermes.contract.handler import Answer, FailureKind, JsonObject
+from aip_hermes.contract.handler import Answer, Connector, FailureKind, JsonObject
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.cancellation import Cancelled, RunningAction
-from aip_hermes.runtime.failures import OutputInvalid, TimeoutExceeded
+from aip_hermes.runtime.failures import OutcomeLost, OutputInvalid, TimeoutExceeded
 from aip_hermes.runtime.submission import Submission
 
-__all__ = ["Ended", "Outcome", "cancelled_end", "checked_output", "connector_failure", "overrun"]
+__all__ = ["Ended", "Outcome", "cancelled_end", "checked_output", "connector_failure", "outcome_lost", "overrun"]
 
 Outcome = Answer | ActionFailed
 Ended = Answer | ActionFailed | Cancelled
@@ -35,7 +35,7 @@ def connector_failure(
 
 
 def cancelled_end(submission: Submission, running: RunningAction, evidence: JsonObject | None) -> Cancelled:
-    sent = running.phase == "sending"
+    sent = running.phase == "sending" or submission.interrupted
     uncertain = sent and not submission.read_only
     if uncertain:
         message = "the action was cancelled after it was sent; read the target before sending anything like it again"
@@ -45,6 +45,19 @@ def cancelled_end(submission: Submission, running: RunningAction, evidence: Json
         submission, "cancelled", message, details={"action_id": submission.action.id, "sent": sent}, uncertain=uncertain
     )
     return Cancelled(failure=failure, reason=running.reason, evidence=evidence)
+
+
+def outcome_lost(connector: Connector | None, *, action_id: str, capability_id: str) -> ActionFailed:
+    """Return what is said of an action that a process left after its intent (design D4). connector: None where it is no
+    longer installed."""
+    message = (
+        "the server stopped after recording that it was about to send; whether the request took effect is unknown: "
+        "read the target before sending again"
+    )
+    details = {"action_id": action_id, "capability_id": capability_id}
+    if connector is None:
+        return OutcomeLost(message, details=details, uncertain=True)
+    return connector.failure("outcome_unknown", message, details=details, uncertain=True)
 
 
 def overrun(submission: Submission, *, uncertain: bool) -> TimeoutExceeded:

@@ -22,6 +22,7 @@ from aip_hermes.runtime.ends import Ended
 from aip_hermes.runtime.failures import HandlerBroken
 from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.keeping import keeping_of
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.settlement import Ending, LostClaim, settle
 from aip_hermes.runtime.storable import storable
@@ -50,8 +51,7 @@ class Executor:
         ready: what `prepare` gave before a claim that carries the intent, or how it refused.
         Raises: StoreUnavailable when the result could not be stored in time; the attempt is then settled later.
         """
-        cancellable = submission.published is not None and submission.handler.operation.cancel
-        progress = Progress(RunningAction(cancellable=cancellable), intent=isinstance(ready, Prepared))
+        progress = Progress(self._known(submission), intent=isinstance(ready, Prepared) or submission.interrupted)
         address = {"tenant": submission.tenant, "action_id": submission.action.id}
         self._footing.running.enter(progress.running, **address)
         try:
@@ -79,7 +79,8 @@ class Executor:
 
         Returns: what is kept, or the verdict of an equal read that settled first.
         """
-        outcome = await self._attempts.run(submission, None, Progress(RunningAction(cancellable=False)))
+        unknown = RunningAction(cancellable=False, cancel_ms=0)
+        outcome = await self._attempts.run(submission, None, Progress(unknown))
         await self._footing.faults.reach("before_settle")
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
@@ -93,6 +94,14 @@ class Executor:
         await self._footing.faults.reach("after_settle")
         return stored
 
+    def _known(self, submission: Submission) -> RunningAction:
+        longest_ms = self._footing.limits.cancel_ms
+        if submission.published is None:
+            return RunningAction(cancellable=False, cancel_ms=longest_ms)
+        return RunningAction(
+            cancellable=submission.handler.operation.cancel, cancel_ms=submission.offer.cancel_ms or longest_ms
+        )
+
     async def aclose(self) -> None:
         """Give up on settlements that the store refuses; the next start finds their actions."""
         settling = list(self._settling)
@@ -102,15 +111,15 @@ class Executor:
             task.cancel()
         await asyncio.gather(*settling, return_exceptions=True)
 
-    async def _settle(self, submission: Submission, outcome: Ended, progress: Progress) -> Mapping[str, Any]:
+    async def _settle(self, submission: Submission, outcome: Ended, progress: Progress) -> Mapping[str, Any] | None:
         delay_s, again = 0.1, False
         outcome = _storable(submission, outcome)
         try:
             while True:
                 try:
-                    stored = await self._footing.database.write(
-                        partial(self._settle_or_wait, submission=submission, outcome=outcome)
-                    )
+                    # Who was asked to stop makes no further try.
+                    end = self._settle_in if progress.running.asked.is_set() else self._settle_or_wait
+                    stored = await self._footing.database.write(partial(end, submission=submission, outcome=outcome))
                     break
                 except StoreUnavailable as exc:
                     if exc.kind == "closed":
@@ -119,10 +128,10 @@ class Executor:
                     await self._footing.clock.sleep(delay_s)
                     delay_s, again = min(delay_s * 2, 5.0), True
                 except LostClaim:
-                    # Nobody else settles our attempt: the write that was answered with a failure did arrive.
-                    if not again:
+                    # The write that was answered with a failure did arrive; or its approval was revoked before it sent.
+                    stored = await self._footing.database.write(lambda connection: _kept(connection, submission))
+                    if not again and (submission.resumed is None or stored is None):
                         raise
-                    stored = await self._footing.database.read(lambda connection: _kept(connection, submission))
                     break
                 except Exception as exc:
                     # An end without its details is still an end: the key answers and the session opens.
@@ -160,6 +169,7 @@ class Executor:
                 approval_id=resumed.approval_id if resumed else None,
                 approval_status="approved" if resumed else None,
                 starts_run=submission.handler.operation.serial == "run",
+                keeping=keeping_of(submission, outcome),
             ),
             now=self._footing.now_ms(),
             new_id=self._footing.new_id,
@@ -181,6 +191,11 @@ def _storable(submission: Submission, outcome: Ended) -> Ended:
 
 
 def _kept(connection: Connection, submission: Submission) -> Mapping[str, Any] | None:
+    """Return how this attempt ended by another hand, and give back what it may hold; None: it did not end."""
     address = {"tenant": submission.tenant, "action_id": submission.action.id}
-    kept: Mapping[str, Any] | None = from_json(connection.execute(QUERIES["fetch_action"], address)[0]["result"])
+    row = connection.execute(QUERIES["fetch_action"], address)[0]
+    if row["settled_at"] is None or row["attempt"] != submission.attempt:
+        return None
+    connection.execute(QUERIES["give_lock_back"], address)
+    kept: Mapping[str, Any] = from_json(row["result"])
     return kept

@@ -5,7 +5,8 @@
 | claimed, no intent, no decision | failed, certain, retryable: nothing was sent |
 | claimed, no intent, released by an approval | run, exactly once |
 | taken from the queue, no intent | waits again, at its place |
-| intent recorded | failed, uncertain: it may have been sent; its session stays closed for the hold time |
+| intent recorded, its row says `recovery: observe` | goes on: the handler looks what became of it, and only reads |
+| intent recorded otherwise | failed, uncertain: it may have been sent; its session stays closed for the hold time |
 | parked, time up | expired |
 
 The owner lock of the data directory guarantees that nobody else is working on them.
@@ -13,7 +14,8 @@ The owner lock of the data directory guarantees that nobody else is working on t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -22,13 +24,15 @@ from aip_hermes.contract.handler import Connector
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ports import NewId
-from aip_hermes.runtime import approvals
-from aip_hermes.runtime.failures import Interrupted, OutcomeLost
+from aip_hermes.runtime import approvals, leases
+from aip_hermes.runtime.ends import outcome_lost
+from aip_hermes.runtime.failures import Interrupted
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.settlement import Ending, settle
-from aip_hermes.runtime.store import QUERIES
+from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.submission import Resumption, Submission
 
-__all__ = ["Released", "recover"]
+__all__ = ["Released", "Unfinished", "recover"]
 
 log = structlog.get_logger(__name__)
 
@@ -36,27 +40,62 @@ Released = tuple[Mapping[str, Any], Mapping[str, Any]]
 """An approved action that has not passed its intent, and its approval."""
 
 
-async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Sequence[Released]:
-    """Bring every unfinished action to a definite state; return those that an approval has released."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unfinished:
+    """What goes on after the start. interrupted: as their handlers know it; no request of theirs may be repeated."""
 
-    def once(connection: Connection) -> list[Released]:
+    released: list[Released] = field(default_factory=list)
+    interrupted: list[Submission] = field(default_factory=list)
+
+
+async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Unfinished:
+    """Bring every unfinished action to a definite state; return those that go on, each of which is running."""
+    observing = {
+        str(offer.capability_id)
+        for connector in connectors
+        for offer in connector.offers()
+        if offer.handler.operation.recovery == "observe"
+    }
+
+    def once(connection: Connection) -> Unfinished:
         now, new_id = footing.now_ms(), footing.new_id
-        released: list[Released] = []
-        for action in connection.execute(QUERIES["fetch_unfinished"]):
+        unfinished = Unfinished()
+        for action in leases.take_over(connection, footing, alone=True):
             approval = _released_by(connection, action)
+            interrupted = _interrupted(connection, action, observing)
             if _waits_again(connection, action, now=now):
                 continue
             if approval is not None:
                 connection.execute(
                     QUERIES["give_lock_back"], {"tenant": action["tenant"], "action_id": action["action_id"]}
                 )
-                released.append((action, approval))
+                unfinished.released.append((action, approval))
+            elif interrupted is not None:
+                unfinished.interrupted.append(interrupted)
             else:
                 _end(connection, action, _verdict(action, connectors), now=now, new_id=new_id)
         approvals.expire_all(connection, now=now, new_id=new_id)
-        return released
+        return unfinished
 
     return await footing.database.write(once)
+
+
+def _interrupted(connection: Connection, action: Mapping[str, Any], observing: Set[str]) -> Submission | None:
+    """Return what may be looked at instead of ending uncertain. It keeps its session meanwhile."""
+    if action["intent_at"] is None or action["capability_id"] not in observing or action["parked"] is None:
+        return None
+    resumed: Resumption | None = None
+    if action["approval_id"] is not None:
+        row = approvals.fetch(connection, tenant=action["tenant"], approval_id=action["approval_id"])
+        resumed = Resumption(approval_id=action["approval_id"], snapshot=from_json(row["snapshot"]) if row else None)
+    try:
+        submission = Submission.unparked(
+            from_json(action["parked"]), tenant=action["tenant"], attempt=action["attempt"], resumed=resumed
+        )
+    except (ValueError, TypeError, KeyError):
+        log.warning("action.parked_unreadable", action_id=action["action_id"])
+        return None
+    return submission.with_changes(interrupted=True)
 
 
 def _waits_again(connection: Connection, action: Mapping[str, Any], *, now: int) -> bool:
@@ -78,15 +117,8 @@ def _released_by(connection: Connection, action: Mapping[str, Any]) -> Mapping[s
 def _verdict(action: Mapping[str, Any], connectors: Sequence[Connector]) -> ActionFailed:
     if action["intent_at"] is None or action["read_only"]:
         return Interrupted("the server stopped before anything was sent; the same submission may be sent again")
-    message = (
-        "the server stopped after recording that it was about to send; whether the request took effect is unknown: "
-        "read the target before sending again"
-    )
-    details = {"action_id": action["action_id"], "capability_id": action["capability_id"]}
-    for connector in connectors:
-        if connector.connector_id == action["connector_id"]:
-            return connector.failure("outcome_unknown", message, details=details, uncertain=True)
-    return OutcomeLost(message, details=details, uncertain=True)
+    own = [connector for connector in connectors if connector.connector_id == action["connector_id"]]
+    return outcome_lost(own[0] if own else None, action_id=action["action_id"], capability_id=action["capability_id"])
 
 
 def _end(connection: Connection, action: Mapping[str, Any], failure: ActionFailed, *, now: int, new_id: NewId) -> None:

@@ -20,6 +20,7 @@ from aip_hermes.ids import (
 )
 from aip_hermes.runtime import digests
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.store import to_json
 
 __all__ = ["RESERVATION_GRACE_MS", "Fence", "Resumption", "Submission", "Taken"]
 
@@ -224,5 +225,6 @@ class Submission:
             "reserved_until": self.reserved_until(now),
             "intent_at": intent_at,
             "facts": facts,
+            "parked": to_json(self.parked()) if self.handler.operation.recovery == "observe" else None,
             **(self.fence.params() if self.fence else no_fence),
         }

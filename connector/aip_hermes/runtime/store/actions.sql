@@ -7,11 +7,11 @@ SELECT * FROM actions WHERE tenant = :tenant AND action_id = :action_id;
 INSERT INTO actions (
     tenant, action_id, capability_id, connector_id, principal_id, principal, content_hash, input_hash, read_only,
     key_scope, key_partition, key_text, session_id, correlation_id, attempt, state, created_at, claimed_at,
-    reserved_until, intent_at, updated_at, facts)
+    reserved_until, intent_at, updated_at, facts, parked)
 VALUES (
     :tenant, :action_id, :capability_id, :connector_id, :principal_id, :principal, :content_hash, :input_hash, :read_only,
     :key_scope, :key_partition, :key_text, :session_id, :correlation_id, 1, 'running', :now, :now,
-    :reserved_until, :intent_at, :now, :facts)
+    :reserved_until, :intent_at, :now, :facts, :parked)
 ON CONFLICT (tenant, action_id) DO NOTHING
 RETURNING attempt;
 
@@ -22,7 +22,7 @@ UPDATE actions SET
     correlation_id = :correlation_id, claimed_at = :now, reserved_until = :reserved_until, intent_at = :intent_at,
     settled_at = NULL, queued_at = NULL, due_at = NULL, late_at = NULL, tries = 0, last_error = NULL,
     dead_letter_reason = NULL, updated_at = :now,
-    facts = :facts, parked = NULL, result = NULL,
+    facts = :facts, parked = :parked, result = NULL,
     approval_id = NULL, frees_key = 0, uncertain = 0
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'failed' AND frees_key = 1
 RETURNING attempt;
@@ -51,15 +51,11 @@ RETURNING attempt;
 -- The one result of an attempt; a parked input is erased. What fails after it waited in the queue is a dead letter.
 UPDATE actions SET
     state = :state, settled_at = :now, updated_at = :now, result = :result, frees_key = :frees_key,
-    uncertain = :uncertain, parked = NULL, lease_owner = NULL, lease_expires_at = NULL,
+    uncertain = :uncertain, parked = NULL, last_error = NULL, lease_owner = NULL, lease_expires_at = NULL,
     dead_letter_reason = CASE WHEN queued_at IS NOT NULL AND :state = 'failed' THEN :reason END
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
     AND state IN ('queued', 'running', 'pending_approval') AND (:lease IS NULL OR lease_number = :lease)
 RETURNING attempt;
-
--- name: fetch_unfinished
--- Actions that some process was working on.
-SELECT * FROM actions WHERE state = 'running' ORDER BY claimed_at;
 
 -- name: fetch_key
 -- Who holds a fence.

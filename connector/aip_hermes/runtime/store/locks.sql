@@ -1,11 +1,12 @@
 -- name: take_lock
--- Take a session's lock. No row: it is held, or closed to exclusive use.
+-- Take a session's lock, or go on holding it. No row: another one holds it, or it is closed to exclusive use.
 INSERT INTO serial_locks (serial_key, holder_tenant, holder_action, use_as, held_since, hold_ms)
 VALUES (:serial_key, :tenant, :action_id, :use_as, :now, :hold_ms)
 ON CONFLICT (serial_key) DO UPDATE SET
     holder_tenant = excluded.holder_tenant, holder_action = excluded.holder_action, use_as = excluded.use_as,
     held_since = excluded.held_since, hold_ms = excluded.hold_ms
-WHERE serial_locks.holder_action IS NULL
+WHERE (serial_locks.holder_action IS NULL
+        OR (serial_locks.holder_tenant = :tenant AND serial_locks.holder_action = :action_id))
     AND (excluded.use_as = 'turn' OR serial_locks.closed_until IS NULL OR serial_locks.closed_until <= :now)
 RETURNING uncertain_action, closed_until;
 

@@ -1,0 +1,47 @@
+"""What the runtime's engine promises: connectors' state, interrupted actions, runs, capacity, lifecycle."""
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="runtime:state:compare-and-set",
+        source="design §3; runtime behaviour §13",
+        sentence="What a connector keeps is stored only where the version that it read still stands; of several "
+        "writers exactly one succeeds, and the others are told.",
+    ),
+    Promise(
+        id="runtime:state:durable",
+        source="design §3; runtime behaviour §13",
+        sentence="What a connector keeps is there after a crash as soon as storing it returned, also for another "
+        "action of its tenant.",
+    ),
+    Promise(
+        id="runtime:state:apart",
+        source="design §3, D18; runtime behaviour §19",
+        sentence="Neither another connector nor another tenant sees or blocks a key; a key has 1 to 1024 characters "
+        "and no NUL.",
+    ),
+    Promise(
+        id="runtime:state:store-away",
+        source="design §3",
+        sentence="A store that can't be reached is a certain, retryable failure of the connector's step.",
+    ),
+    Promise(
+        id="runtime:interrupted:observed",
+        source="design D4; contract.handler, RecoveryRule",
+        sentence="An action that was interrupted after its intent and whose row says `recovery: observe` goes on at "
+        "the start: its handler is told that it was interrupted, prepares nothing, and its end is the action's end. "
+        "However often that is interrupted, nothing is sent again.",
+    ),
+    Promise(
+        id="runtime:interrupted:never-certain-by-accident",
+        source="design D4",
+        sentence="What keeps an interrupted action from being looked at (a withdrawn capability, a failed check, a "
+        "busy session, an unreadable input, a cancel) ends it uncertain.",
+    ),
+    Promise(
+        id="runtime:interrupted:session-kept",
+        source="design D13",
+        sentence="An interrupted action keeps its session: nobody comes between.",
+    ),
+)
