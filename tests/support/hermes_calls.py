@@ -12,7 +12,7 @@ from aip_hermes.hermes import Endpoint, HermesConnector
 from aip_hermes.hermes.client import Transport
 from aip_hermes.hermes.operator import OperatorPolicy
 from aip_hermes.ids import ActionId, CapabilityId, CorrelationId, EndpointId, IdempotencyKey, PrincipalId, TenantId
-from aip_hermes.ports import Faults, NoFaults
+from aip_hermes.ports import Clock, Faults, NoFaults
 from aip_hermes.secret import Secret
 from tests.support.hermes_stub import KEY
 from tests.support.memory_state import MemoryState
@@ -86,7 +86,7 @@ def connector_of(
     endpoint: Endpoint,
     *,
     transport: Transport | None = None,
-    clock: FakeClock | None = None,
+    clock: Clock | None = None,
     operations: Mapping[str, Operation] | None = None,
     confirm_s: float = 2.0,
     faults: Faults | None = None,

@@ -212,6 +212,18 @@ async def test_the_offline_model_calls_what_the_last_paragraph_says_one_after_th
     assert not toolless.tool_calls
 
 
+@pytest.mark.requirement("embedded:model:offline-calls")
+async def test_the_offline_model_reads_the_texts_of_a_json_object() -> None:
+    told = {"objective": "Note it.\n\ncall: first {}", "context": {"note": "call: no {}"}, "more": "call: second {}"}
+    said = {"role": "user", "content": json.dumps(told, indent=2)}
+    first = await whole_reply(OfflineModel(), ModelRequest(messages=[said], tools=TOOLS))
+    result = {"role": "tool", "content": "done it"}
+    second = await whole_reply(OfflineModel(), ModelRequest(messages=[said, result], tools=TOOLS))
+    third = await whole_reply(OfflineModel(), ModelRequest(messages=[said, result, result], tools=TOOLS))
+
+    assert [call.name for reply in (first, second, third) for call in reply.tool_calls] == ["first", "second"]
+
+
 @pytest.mark.parametrize("text", ["Hello.", "  two\n\nwords  ", "ein größeres\tWort", ""])
 @pytest.mark.requirement("embedded:model:streams")
 async def test_the_offline_model_streams_words_that_add_up(text: str) -> None:

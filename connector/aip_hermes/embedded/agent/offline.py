@@ -2,11 +2,13 @@
 
 Its answer says which user turn of the transcript this is and restates the last message, so a person who reads a demo
 sees that the stored history reached the model. A line `call: <tool> <json>` in the last paragraph of the newest user
-message makes it call that tool first; several are called one after the other.
+message makes it call that tool first; several are called one after the other. Where that message is a JSON object, its
+texts are read in that way.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,12 +68,22 @@ def _next_call(request: ModelRequest) -> ToolCall | None:
     said = [message for message in request.messages if message.get("role") == "user"]
     if not said or not request.tools:
         return None
-    directives = _DIRECTIVE.findall(_readable(said[-1].get("content")).rsplit("\n\n", 1)[-1])
+    directives = _DIRECTIVE.findall(_directing(_readable(said[-1].get("content"))))
     done = len(_results(request.messages))
     if done >= len(directives):
         return None
     name, arguments = directives[done]
     return ToolCall(id=f"call_{len(said)}_{done + 1}", name=name, arguments=arguments.strip() or "{}")
+
+
+def _directing(text: str) -> str:
+    """Return what of a message may direct: its last paragraph, or that of each text of a JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, dict) else [text]
+    return "\n".join(each.rsplit("\n\n", 1)[-1] for each in texts)
 
 
 def _results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -192,9 +192,9 @@ async def _status(ground: Ground, run: Followed, *, until_ms: int | None) -> Jso
 
 
 async def _judge(ground: Ground, run: Followed, status: JsonObject) -> RunEnd | None:
-    state, last = status.get("status"), status.get("last_event")
+    state, last = str(status.get("status")), status.get("last_event")
     last_event = last if isinstance(last, str) else None
-    if isinstance(state, str) and state in _ENDS:
+    if state in _ENDS:
         known, kind = _ENDS[state]
         if not run.told_end:
             run.told_end = True
@@ -208,10 +208,10 @@ async def _judge(ground: Ground, run: Followed, status: JsonObject) -> RunEnd | 
         return RunEnd(status="waiting_for_approval", last_event=last_event, pending={})
     if state in _GOING_ON:
         if state != run.told:
-            run.told = str(state)
+            run.told = state
             await _publish(ground, run, _told("run.status", "progress", run, status))
         return None
-    shown = clean_text(ground.asked(run.call, mutation=False), str(state)[:64])
+    shown = clean_text(ground.asked(run.call, mutation=False), state)[:64]
     raise Lost("unknown_state", f"says that the run is `{shown}`, which is no known state")
 
 
