@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -11,6 +11,7 @@ from typing import Any
 
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
+from aip_hermes.contract.handler import Offer
 from aip_hermes.database import Database
 from aip_hermes.ids import TenantId
 from aip_hermes.runtime import Authorities, AuthorityEntry, Caller, MessageContext, Runtime, RuntimeLimits
@@ -138,6 +139,7 @@ class Site:
     faults: CrashAt = field(default_factory=CrashAt)
     authorities: Sequence[AuthorityEntry] = (authority(),)
     limits: RuntimeLimits = field(default_factory=RuntimeLimits)
+    published: Callable[[Sequence[Offer]], Catalog] = Catalog
 
     @property
     def path(self) -> Path:
@@ -149,7 +151,7 @@ class Site:
         self.connector.faults = self.faults
         runtime = await Runtime.open(
             path=self.path,
-            catalog=Catalog(self.connector.offers()),
+            catalog=self.published(self.connector.offers()),
             connectors=[self.connector],
             authorities=Authorities(self.authorities),
             clock=self.clock,

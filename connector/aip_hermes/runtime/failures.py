@@ -34,6 +34,7 @@ __all__ = [
     "InvalidCursor",
     "KeyConflict",
     "KeyInProgress",
+    "KeyInputDiffers",
     "KeyRequired",
     "KeyScopeMissing",
     "MemberRefused",
@@ -148,6 +149,10 @@ class KeyScopeMissing(ActionFailed, code="idempotency.scope_missing", category="
 
 class KeyConflict(ActionFailed, code="idempotency.conflict", category="policy"):
     """The key belongs to another principal's action (design D6), or the contract refuses every reuse."""
+
+
+class KeyInputDiffers(ActionFailed, code="idempotency.input_hash_mismatch", category="policy"):
+    """The key was used with other input, and the contract wants the same."""
 
 
 class KeyInProgress(ActionFailed, code="idempotency.in_progress", category="temporary", retryable=True):

@@ -19,6 +19,7 @@ from aip_hermes.runtime.failures import (
     ActionIdConflict,
     KeyConflict,
     KeyInProgress,
+    KeyInputDiffers,
     KeyRequired,
     KeyScopeMissing,
     MemberRefused,
@@ -41,14 +42,21 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """The store answers. key: the fence's row when the key decided, None when the Action ID did."""
+    """The store answers. key: the fence's row when the key decided, None when the Action ID did. refused: why the
+    contract does not let the key answer."""
 
     action: _Row
     key: _Row | None
     input_differs: bool = False
+    refused: KeyConflict | KeyInputDiffers | None = None
 
     def result(self, stored: Mapping[str, Any] | None = None) -> wire.ActionResult:
-        """Return the answer; `stored` stands in for a result that was handed over in memory."""
+        """Return the answer; `stored` stands in for a result that was handed over in memory.
+
+        Raises: KeyConflict, KeyInputDiffers.
+        """
+        if self.refused is not None:
+            raise self.refused
         kept = stored if stored is not None else from_json(self.action["result"])
         if self.key is None:
             return answer(self.action["action_id"], kept)
@@ -199,19 +207,36 @@ def _judge_key(connection: Connection, key: _Row, submission: Submission) -> Bou
     mine = (key["principal_id"], key["principal_kind"]) == (submission.principal.id, submission.principal.kind)
     if not (mine or submission.reads_others):
         raise KeyConflict(
-            "this key is in use by another principal; choose a new key",
-            details={
-                "key": key["key_text"],
-                "original_action_id": key["action_id"],
-                "current_action_id": submission.action.id,
-            },
+            "this key is in use by another principal; choose a new key", details=_collision(key, submission)
         )
     row = _fetch_action(connection, submission.tenant, key["action_id"])
     assert row is not None  # noqa: S101 - a key and its action are written in one transaction
     differs = key["input_hash"] != digests.fence_input_hash(submission.action)
-    bound = Bound(action=row, key=key, input_differs=differs)
+    bound = Bound(action=row, key=key, input_differs=differs, refused=_refused(key, submission, differs=differs))
     # The action's state decides, not the key's flag: an approved action runs although its pending answer was given.
     return Running(bound=bound, reserved_until=row["reserved_until"]) if row["state"] in _UNDER_WAY else bound
+
+
+def _refused(key: _Row, submission: Submission, *, differs: bool) -> KeyConflict | KeyInputDiffers | None:
+    """What the contract says to a key that was used before. Source: runtime behaviour §6.3."""
+    behaviour = submission.contract.idempotency.collision_behavior
+    if behaviour == "reject_conflict":
+        message = "this key was used before, and the capability accepts each key once; choose a new key"
+        return KeyConflict(message, details=_collision(key, submission))
+    if behaviour == "revalidate_input_hash" and differs:
+        message = (
+            "this key was used before with other input; choose a new key, or send the input of the original action"
+        )
+        return KeyInputDiffers(message, details=_collision(key, submission))
+    return None
+
+
+def _collision(key: _Row, submission: Submission) -> dict[str, Any]:
+    return {
+        "key": key["key_text"],
+        "original_action_id": key["action_id"],
+        "current_action_id": submission.action.id,
+    }
 
 
 def _reserve(connection: Connection, submission: Submission, fence: Fence, *, now: int) -> _Row | None:
