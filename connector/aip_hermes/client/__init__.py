@@ -18,6 +18,8 @@ from aip_hermes.client.failures import (
     Undecodable,
 )
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpAnswer, HttpConnection
+from aip_hermes.client.receipts import chain_problems
+from aip_hermes.client.records import RecordReads
 from aip_hermes.client.reply import JsonObject, Outcome, Reply, outcome_of
 from aip_hermes.client.streams import FrameKind, Patience, StreamFrame
 from aip_hermes.client.token_file import TokenRefused, load_token
@@ -42,6 +44,7 @@ __all__ = [
     "Outcome",
     "Patience",
     "PeerError",
+    "RecordReads",
     "Reply",
     "StreamFrame",
     "StreamLost",
@@ -51,6 +54,7 @@ __all__ = [
     "Undecodable",
     "Verb",
     "action_envelope",
+    "chain_problems",
     "decision_envelope",
     "decision_on",
     "load_token",

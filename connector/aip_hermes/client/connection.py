@@ -18,6 +18,7 @@ from aip_hermes.client.decisions import Verb, decision_on
 from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
 from aip_hermes.client.failures import HttpFailed
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpConnection
+from aip_hermes.client.records import RecordReads
 from aip_hermes.client.reply import JsonObject, Reply, read_body, read_envelope
 from aip_hermes.client.streams import Patience, StreamFrame, follow
 from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
@@ -31,7 +32,7 @@ DEFAULT_PRINCIPAL = PrincipalId("agent:getaip:cli")
 _MESSAGES = "/aip/v1/messages"
 
 
-class AipConnection:
+class AipConnection(RecordReads):
     """The native HTTP surface of an AIP server.
 
     token: the bearer; without one only health and the manifest answer. principal_id: written as the unverified `from`.
@@ -197,6 +198,18 @@ class AipConnection:
             clock=self._clock,
         )
 
+    def follow_log(
+        self,
+        *,
+        cursor: str | None = None,
+        kinds: Collection[str] = (),
+        limit: int | None = None,
+        patience: Patience = Patience(),  # noqa: B008  frozen
+    ) -> AsyncGenerator[StreamFrame, None]:
+        """Yield the events of all actions that the caller may see, as `follow` does; it has no end."""
+        params = {"kinds": ",".join(kinds), "limit": limit}
+        return follow(self._http, "/aip/v1/events", _query(params), cursor=cursor, patience=patience, clock=self._clock)
+
     async def cancel(self, action_id: ActionId, reason: str | None = None) -> JsonObject:
         """Ask to cancel, once, and return `{"action_result": …}`: cancelled, or the result that came first.
 
@@ -212,6 +225,12 @@ class AipConnection:
     async def approval(self, approval_id: ApprovalId, **params: object) -> JsonObject:
         """Return `{"approval_record_view": …}`. params: the query of the route (`include_evidence_payload`, …)."""
         return await self.get(f"/aip/v1/approvals/{_segment(approval_id)}", params, expected="approval_record_view")
+
+    async def approval_context(self, approval_id: ApprovalId) -> JsonObject:
+        """Return `{"approval_context": …}`: votes, the frozen target, and what the operation would touch besides, read
+        now. A route of ours (design D25); elsewhere PeerError or HttpFailed."""
+        path = f"/aip/v1/approvals/{_segment(approval_id)}/context"
+        return await self.get(path, expected="approval_context")
 
     async def approver(self) -> JsonObject:
         """Return the principal that decides through this connection: the token's, else the given id and its kind."""

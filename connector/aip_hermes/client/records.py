@@ -1,0 +1,189 @@
+"""Reading what an AIP server has recorded: actions, the log of events, receipts, the audit log, other lists."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Literal
+from urllib.parse import quote
+
+from aip_hermes.client.reply import JsonObject
+from aip_hermes.ids import ActionId, AipSessionId, CapabilityId, EndpointId, PrincipalId, ReceiptId, TenantId
+
+__all__ = ["RecordReads"]
+
+
+class RecordReads:
+    """What a connection may ask about records. Times are RFC 3339 texts; a page has 100 entries, or `limit`, 1…1000.
+
+    Every method raises the failures of `client.failures`, always certain.
+    """
+
+    async def get(
+        self, path: str, params: Mapping[str, object] | None = None, *, expected: str, what: str = "AIP HTTP GET"
+    ) -> JsonObject:
+        """Read one route; what a connection does."""
+        raise NotImplementedError
+
+    async def actions(
+        self,
+        *,
+        state: str | None = None,
+        outcome: Literal["uncertain", "certain"] | None = None,
+        capability_id: CapabilityId | None = None,
+        endpoint: EndpointId | None = None,
+        session_id: AipSessionId | None = None,
+        principal_id: PrincipalId | None = None,
+        approval_id: str | None = None,
+        transaction_id: str | None = None,
+        tenant_id: TenantId | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        include_results: bool = False,
+        include_receipts: bool = False,
+    ) -> JsonObject:
+        """Return one page, `{"action_list": {"actions", "total_size", "cursor"?}}`, the least recently changed first.
+
+        outcome: `uncertain` for those whose effect may have happened without proof. session_id: of AIP, not of Hermes.
+        since, until: of the last change, both included. outcome, endpoint, since and until are ours.
+        """
+        params = {
+            "state": state,
+            "outcome": outcome,
+            "capability_id": capability_id,
+            "endpoint": endpoint,
+            "session_id": session_id,
+            "principal_id": principal_id,
+            "approval_id": approval_id,
+            "transaction_id": transaction_id,
+            "tenant_id": tenant_id,
+            "since": since,
+            "until": until,
+            "cursor": cursor,
+            "limit": limit,
+            "include_results": include_results,
+            "include_receipts": include_receipts,
+        }
+        return await self.get("/aip/v1/actions", params, expected="action_list")
+
+    async def every_action(
+        self,
+        *,
+        outcome: Literal["uncertain", "certain"] | None = None,
+        endpoint: EndpointId | None = None,
+        state: str | None = None,
+    ) -> AsyncIterator[JsonObject]:
+        """Yield the status of every action that there is now, once, page by page; all pages are read first.
+
+        Reading all before the first is handed out keeps what is done with one from moving the others.
+        """
+        found: dict[str, JsonObject] = {}
+        cursor: str | None = None
+        while True:
+            page = await self.actions(outcome=outcome, endpoint=endpoint, state=state, cursor=cursor, limit=1000)
+            found |= {action["action_id"]: action for action in page["action_list"]["actions"]}
+            cursor = page["action_list"].get("cursor")
+            if cursor is None:
+                break
+        for action in found.values():
+            yield action
+
+    async def event_log(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] = (),
+        tenant_id: TenantId | None = None,
+        wait_ms: int | None = None,
+    ) -> JsonObject:
+        """Return one page of the log of all actions that the caller may see.
+
+        `{"event_stream": {"events", "next_cursor"}}`. It has no end: go on with `next_cursor`. wait_ms: how long, at
+        most 30000, an empty page may wait.
+        """
+        params = {
+            "cursor": cursor,
+            "limit": limit,
+            "kinds": ",".join(kinds),
+            "tenant_id": tenant_id,
+            "wait_ms": wait_ms,
+        }
+        return await self.get("/aip/v1/events", params, expected="event_stream")
+
+    async def receipt_chain(self, chain_id: str) -> JsonObject:
+        """Return `{"receipt_chain": …}` of a chain such as `approval:appr_…`. See `chain_problems`."""
+        return await self.get(f"/aip/v1/receipts/{quote(chain_id, safe='')}", expected="receipt_chain")
+
+    async def chain_of_receipt(self, receipt_id: ReceiptId) -> JsonObject:
+        """Return `{"receipt_chain": …}`, the whole chain that has a receipt."""
+        path = f"/aip/v1/receipts/by-receipt/{quote(receipt_id, safe='')}"
+        return await self.get(path, expected="receipt_chain")
+
+    async def audit_events(
+        self,
+        *,
+        action_id: ActionId | None = None,
+        session_id: AipSessionId | None = None,
+        principal_id: PrincipalId | None = None,
+        transaction_id: str | None = None,
+        tenant_id: TenantId | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        include_receipts: bool = False,
+        export: bool = False,
+    ) -> JsonObject:
+        """Return one page, `{"audit_query_result": {"events", "receipt_chains"?, "cursor"?}}`, oldest first.
+
+        since, until: both included; `from` and `to` of the route. Without the scope `audit:sensitive` records and
+        receipts come without their `data`; export and include_receipts need `audit:export`.
+        """
+        params = {
+            "action_id": action_id,
+            "session_id": session_id,
+            "principal_id": principal_id,
+            "transaction_id": transaction_id,
+            "tenant_id": tenant_id,
+            "from": since,
+            "to": until,
+            "cursor": cursor,
+            "limit": limit,
+            "include_receipts": include_receipts,
+            "export": export,
+        }
+        return await self.get("/aip/v1/audit/events", params, expected="audit_query_result")
+
+    async def aip_sessions(self, **params: object) -> JsonObject:
+        """Return `{"session_list": …}` of AIP sessions; a Hermes transcript is none. params: the query of the route."""
+        return await self.get("/aip/v1/sessions", params, expected="session_list")
+
+    async def aip_session(self, session_id: AipSessionId) -> JsonObject:
+        """Return `{"session_view": …}`. Raises: PeerError `session.not_found`."""
+        return await self.get(f"/aip/v1/sessions/{quote(session_id, safe='')}", expected="session_view")
+
+    async def transaction(
+        self,
+        *,
+        transaction_id: str | None = None,
+        plan_id: str | None = None,
+        action_id: ActionId | None = None,
+    ) -> JsonObject:
+        """Return `{"transaction_view": …}` by exactly one of the three. Raises: PeerError `transaction.not_found`."""
+        places = {"": transaction_id, "by-plan/": plan_id, "by-action/": action_id}
+        named = [(place, value) for place, value in places.items() if value is not None]
+        if len(named) != 1:
+            raise ValueError("exactly one of transaction_id, plan_id and action_id names a transaction")
+        [(place, value)] = named
+        return await self.get(f"/aip/v1/transactions/{place}{quote(value, safe='')}", expected="transaction_view")
+
+    async def resources(self, **params: object) -> JsonObject:
+        """Return `{"resource_list": …}`. params: the query of the route."""
+        return await self.get("/aip/v1/resources", params, expected="resource_list")
+
+    async def resource(self, resource_id: str, **params: object) -> JsonObject:
+        """Return `{"resource_read_result": …}`. Raises: PeerError `resource.not_found`."""
+        path = f"/aip/v1/resources/{quote(resource_id, safe='')}"
+        return await self.get(path, params, expected="resource_read_result")
