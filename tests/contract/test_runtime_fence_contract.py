@@ -21,7 +21,7 @@ def declaring(**members: Any) -> Callable[[Sequence[Offer]], Catalog]:
     """Return what makes a catalogue whose contracts declare `members` of their idempotency."""
 
     class Declaring(Catalog):
-        def find(self, capability_id: CapabilityId, tenant_id: TenantId | None) -> Published | None:
+        def find(self, capability_id: CapabilityId | str, tenant_id: TenantId | None) -> Published | None:
             found = super().find(capability_id, tenant_id)
             if found is None or found.capability.contract is None:
                 return found
@@ -95,7 +95,7 @@ async def test_a_used_key_collides_as_its_contract_declares(
 ) -> None:
     site = Site(tmp_path, published=declaring(collision_behavior=behaviour))
     first = action(idempotency_key="K")
-    second = action(idempotency_key="K", **({} if same_input else {"input": {"body": {"id": "s2"}}}))
+    second = action(idempotency_key="K", input={"body": {"id": "s1" if same_input else "s2"}})
     async with site.open() as runtime:
         original = await site.submit(runtime, first)
         result = await site.submit(runtime, second)
