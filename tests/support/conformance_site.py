@@ -14,16 +14,17 @@ from aip_hermes.contract import Catalog
 from aip_hermes.contract.publish import Published
 from aip_hermes.hermes import HermesConnector
 from aip_hermes.ids import EndpointId, TenantId
-from aip_hermes.ports import Clock, NoFaults, SystemClock
+from aip_hermes.ports import Clock, SystemClock
 from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.failures import ActionNotFound
 from tests.support.hermes_calls import endpoint_of
 from tests.support.hermes_streams import StreamStub
 from tests.support.hermes_stub import row_of
-from tests.support.runtime_site import Crash, requester
+from tests.support.runtime_site import Crash, approval_request, authority, decision, requester, reviewer
 
 __all__ = ["Holding", "KitSite", "Page", "capability"]
 
+_PATIENT_S = 10.0
 _SCOPES = frozenset({"action:read", "action:write", "approval:read"})
 
 
@@ -32,10 +33,10 @@ def capability(operation: str, endpoint: str = "primary") -> str:
 
 
 class Hasty(SystemClock):
-    """The machine's clock for those who repeat a read: they do it at once."""
+    """The machine's clock for those who repeat a read: they do it at once. Who waits for an end waits."""
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0 if seconds < _PATIENT_S else seconds)
 
 
 @dataclass
@@ -69,31 +70,36 @@ class Page:
 
 @dataclass
 class KitSite:
-    """Endpoint `primary` belongs to tenant-a and `other` to tenant-b; one double answers for both."""
+    """Endpoint `primary` belongs to tenant-a and `other` to tenant-b; one double answers for both.
+
+    faults: of the runtime. endpoint_faults: of the connector.
+    """
 
     folder: Path
     provider: StreamStub
     connector: HermesConnector
     catalog: Catalog
     faults: Holding
+    endpoint_faults: Holding
     made: int = 0
 
     @classmethod
     @asynccontextmanager
     async def before(cls, folder: Path) -> AsyncIterator[KitSite]:
-        faults = Holding()
+        faults, endpoint_faults = Holding(), Holding()
         async with StreamStub([row_of("s1")]) as provider:
             endpoints = [
                 endpoint_of(provider.base_url, id=EndpointId(name), tenant_id=TenantId(tenant))
                 for name, tenant in (("primary", "tenant-a"), ("other", "tenant-b"))
             ]
-            async with HermesConnector(endpoints, clock=Hasty(), faults=NoFaults()) as connector:
+            async with HermesConnector(endpoints, clock=Hasty(), faults=endpoint_faults) as connector:
                 yield cls(
                     folder=folder,
                     provider=provider,
                     connector=connector,
                     catalog=Catalog(connector.offers()),
                     faults=faults,
+                    endpoint_faults=endpoint_faults,
                 )
 
     @property
@@ -115,7 +121,7 @@ class KitSite:
             path=self.store,
             catalog=self.catalog,
             connectors=[self.connector],
-            authorities=Authorities(),
+            authorities=Authorities((authority(),)),
             faults=self.faults,
             clock=clock,
             limits=limits,
@@ -132,6 +138,12 @@ class KitSite:
         answered = await runtime.submit(action, self.caller, MessageContext())
         assert isinstance(answered, wire.ActionResult)
         return answered
+
+    async def approved(self, runtime: Runtime, action: wire.Action) -> wire.ActionResult:
+        """Submit an action that waits for a decision, let the reviewer approve it, and return its result."""
+        request = approval_request(await self.submit(runtime, action))
+        await runtime.decide(decision(request, decision_id=f"decision:{action.id}"), reviewer())
+        return await runtime.result(action.id, self.caller)
 
     async def read(self, runtime: Runtime, action: wire.Action, cursor: str | None = None, *, limit: int = 100) -> Page:
         """Read one page of chunks behind `cursor`."""

@@ -24,7 +24,7 @@ __all__ = ["ASKS", "ENDED", "GONE", "QUESTION", "QUICK", "STARTED", "Site", "tol
 QUICK = OperatorPolicy(poll_interval_ms=10)
 STARTED = ("tool.started", {"tool": "terminal", "preview": "ls"})
 ENDED = ("run.completed", {"output": "All four hold.", "usage": {"total_tokens": 7}})
-QUESTION = {"command": "rm -rf ./old", "pattern_key": "recursive delete", "choices": ["once", "deny"]}
+QUESTION: Mapping[str, Any] = {"command": "rm -rf ./old", "pattern_key": "recursive delete", "choices": ["once", "deny"]}
 ASKS = ("approval.request", QUESTION)
 GONE = reply_error(404, "run_not_found")
 

@@ -31,7 +31,8 @@ Stored = Mapping[str, Any]
 
 def stored_answer(outcome: Answer) -> dict[str, Any]:
     """Return what is kept of a success."""
-    kept: dict[str, Any] = {"status": "cancelled" if outcome.cancelled else "completed", "output": outcome.output}
+    status = "cancelled" if outcome.cancelled else "requires_human" if outcome.requires_human else "completed"
+    kept: dict[str, Any] = {"status": status, "output": outcome.output}
     if outcome.text and outcome.text.strip():
         kept["text"] = outcome.text
     return kept

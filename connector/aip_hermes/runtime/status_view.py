@@ -3,6 +3,7 @@
 | the row | state | queued_state |
 |---|---|---|
 | waits for a decision | pending_approval | requires_human |
+| ended with a question that another action answers | pending_approval | requires_human |
 | waits for the worker, for its first or another try | queued | queued |
 | failed after it waited for the worker | dead_lettered | failed |
 | its approval expired | failed | expired |
@@ -38,7 +39,7 @@ def status_of(row: _Row, *, include_result: bool) -> wire.ActionStatus:
         "capability_id": row["capability_id"],
         "session_id": row["session_id"],
         "correlation_id": row["correlation_id"],
-        "state": shown_state(row),
+        "state": "pending_approval" if _asks(stored) else shown_state(row),
         "queued_state": _queued_state(row, stored),
         "result_status": stored["status"] if settled else None,
         "approval_id": row["approval_id"],
@@ -69,10 +70,15 @@ def _queued_state(row: _Row, stored: Mapping[str, Any] | None) -> str | None:
     """The queue's view exists for actions that waited: for a decision, or for the worker."""
     if row["approval_id"] is None and row["queued_at"] is None:
         return None
-    if row["state"] == "pending_approval":
+    if row["state"] == "pending_approval" or _asks(stored):
         return "requires_human"
     expired = stored is not None and stored.get("error", {}).get("code") == "policy.approval_expired"
     return "expired" if expired else str(row["state"])
+
+
+def _asks(stored: Mapping[str, Any] | None) -> bool:
+    """Whether the result says that the provider waits for a person."""
+    return stored is not None and stored.get("status") == "requires_human"
 
 
 def _retry(row: _Row, stored: Mapping[str, Any] | None) -> dict[str, Any] | None:

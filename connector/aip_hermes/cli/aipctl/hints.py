@@ -127,6 +127,8 @@ def about_status(status: Any, *, url: str, action_id: str) -> list[str]:
     match status.get("state"):
         case "unknown":
             return [f"the server never received action {action_id}, or it belongs to another tenant"]
+        case "pending_approval" if status.get("result_status") == "requires_human":
+            return [f"its run waits for an answer; next: aipctl action result {here} {action_id}"]
         case "pending_approval":
             approval_id = status.get("approval_id")
             if approval_id:
@@ -223,10 +225,18 @@ def _rule(rule: Mapping[str, Any]) -> str:
             return f"{str(kind).replace('_', ' ')} {what}"
 
 
+def _resume(source_action_id: object) -> str:
+    return json.dumps({"resume": {"source_action_id": source_action_id, "choice": "once"}}) + " or choice deny"
+
+
 def _pending(result: Mapping[str, Any], *, here: str, action_id: str) -> Iterator[str]:
     output = _object(result.get("output"))
     request = _object(output.get("approval_request"))
     approval_id = output.get("approval_id") or _object(_object(result.get("error")).get("details")).get("approval_id")
+    if not approval_id and output.get("source_action_id"):
+        yield f"the run of action {output['source_action_id']} waits for an answer to what it asks; it has not ended"
+        yield f"  next: a new action on the same capability, with the input {_resume(output['source_action_id'])}"
+        return
     if not approval_id:
         yield f"action {action_id} waits for a person"
         yield f"  next: aipctl action status {here} {action_id}"
