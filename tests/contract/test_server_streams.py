@@ -13,7 +13,7 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Chunk, Publish
 from aip_hermes.ports import SystemClock
 from aip_hermes.runtime import event_pages
-from aip_hermes.server import streams
+from aip_hermes.server import following, streams
 from tests.support.runtime_connector import ScriptedConnector
 from tests.support.server_serving import action, envelope
 from tests.support.server_streams import frames, streaming_server
@@ -140,7 +140,7 @@ class Hurried(SystemClock):
 
 @pytest.mark.requirement("server:follow:heartbeat")
 async def test_an_idle_stream_says_that_it_lives(tmp_path: Path) -> None:
-    assert streams.HEARTBEAT_S == 15
+    assert following.HEARTBEAT_S == 15
     turn = Turn()
     async with asyncio.timeout(30), streaming_server(tmp_path, scripted(turn), clock=Hurried()) as client:
         submitted = submit(client, "act_1")
