@@ -150,6 +150,12 @@ class ScriptedRuntime:
             raise ApprovalNotFound(f"no approval {approval_id}")
         return self._view()
 
+    async def approval_context(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]:
+        self.note("approval_context", approval_id=approval_id)
+        if caller.tenant_id != self.tenant:
+            raise ApprovalNotFound(f"no approval {approval_id}")
+        return {"approval_id": approval_id, "touches": None, "not_available": "a script"}
+
     async def health(self) -> Mapping[str, Any]:
         self.note("health")
         endpoints = {"primary": {"ready": self.ready, "detail": "reachable"}}

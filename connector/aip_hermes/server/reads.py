@@ -115,6 +115,14 @@ class Reads:
         )
         return _bare("approval_record_view", view)
 
+    async def approval_context(self, request: Request) -> Response:
+        """A route of ours (design D25): what a decision meets now."""
+        caller = self._gateway.authenticate(request)
+        approval_id = path_identity(request.path_params["approval_id"], ApprovalId, name="approval_id")
+        check_tenant(Query(request.scope["query_string"]).text("tenant_id"), caller)
+        found = await self._gateway.runtime.approval_context(approval_id, caller)
+        return json_response({"approval_context": dict(found)})
+
 
 def _bare(key: str, model: wire.Wire) -> Response:
     return json_response({key: model.wire()})

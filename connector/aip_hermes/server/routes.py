@@ -43,6 +43,7 @@ def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
         *empty_routes(gateway),
         ("GET", "/aip/v1/approvals", reads.approvals),
         ("GET", "/aip/v1/approvals/{approval_id}", reads.approval),
+        ("GET", "/aip/v1/approvals/{approval_id}/context", reads.approval_context),
         ("GET", "/aip/v1/capabilities", discovery.capabilities),
         ("GET", "/aip/v1/manifest", discovery.manifest),
         ("GET", "/aip/v1/me", discovery.me),
