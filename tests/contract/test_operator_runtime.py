@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from aip_hermes import wire
-from aip_hermes.runtime import Runtime
 from tests.support.conformance_site import KitSite
 from tests.support.hermes_streams import reply_stream
 from tests.support.hermes_stub import RUN, reply_json
@@ -95,7 +93,7 @@ async def test_after_a_crash_a_run_is_looked_for_and_never_started_again(
         with contextlib.suppress(Crash):
             await site.approved(runtime, action)
     async with site.open() as runtime:
-        found = await settled(runtime, site, action)
+        found = await site.settled(runtime, action)
         again = await site.submit(runtime, action)
     assert (found.status, found.error.code if found.error else None) == (status, code)
     assert again.status == status
@@ -118,13 +116,3 @@ async def test_a_cancel_stops_the_run_once_and_its_end_is_the_result(site: KitSi
     assert isinstance(cancelled.output, dict)
     assert cancelled.output["status"] == "cancelled"
     assert site.starts("/stop") == 1
-
-
-async def settled(runtime: Runtime, site: KitSite, action: wire.Action) -> wire.ActionResult:
-    """Return the result of an action once it has ended."""
-    async with runtime.watching(action.id, site.caller) as changed:
-        while (await runtime.status(action.id, site.caller)).completed_at is None:
-            changed.clear()
-            if (await runtime.status(action.id, site.caller)).completed_at is None:
-                await changed.wait()
-    return await runtime.result(action.id, site.caller)

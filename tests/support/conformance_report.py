@@ -93,7 +93,7 @@ def _contract(test: Callable[[Any], bool]) -> Callable[[Sequence[Capability]], b
     return lambda published: any(each.contract is not None and test(each.contract) for each in published)
 
 
-_NO_OPERATOR = "the operation `operator` is not built; "
+_NO_DELEGATION = "delegation needs a peer, which comes later; "
 _LATER = "the runtime issue brings it: "
 
 ADMITTED: Mapping[str, Any] = {
@@ -142,12 +142,16 @@ SCENARIOS: Sequence[Scenario] = (
                     "uncertain": False,
                     "provider_calls": 0,
                 },
-                instead=_NO_OPERATOR + "a turn without a message is refused by the same rule",
             ),
             Assertion(
                 name="invalid_output_rejected",
-                expected={"status": "failed", "code": "connector.hermes_agent.invalid_response", "uncertain": True},
-                instead=_NO_OPERATOR + "a created session that is answered in prose is refused by the same rule",
+                expected={
+                    "status": "failed",
+                    "code": "connector.hermes_agent.operator_outcome_unknown",
+                    "uncertain": True,
+                    "provider_starts": 1,
+                },
+                instead=_NO_DELEGATION + "a start that is answered in prose is no start",
             ),
         ),
     ),
@@ -158,7 +162,6 @@ SCENARIOS: Sequence[Scenario] = (
             Assertion(
                 name="duplicate_suppressed",
                 expected={"statuses": ["completed", "completed"], "provider_starts": 1},
-                instead=_NO_OPERATOR + "run_start starts the run",
             ),
             Assertion(name="collision_rejected", expected={"code": "action.id_conflict", "provider_starts": 1}),
             Assertion(
@@ -276,24 +279,29 @@ SCENARIOS: Sequence[Scenario] = (
         assertions=(
             Assertion(
                 name="state_recovered",
-                expected={"state": "failed", "code": "connector.hermes_agent.outcome_unknown", "uncertain": True},
-                instead=_NO_OPERATOR + "run_start is cut off before its run id is stored",
+                expected={
+                    "state": "failed",
+                    "code": "connector.hermes_agent.operator_outcome_unknown",
+                    "uncertain": True,
+                },
             ),
             Assertion(
                 name="duplicate_effect_prevented",
-                expected={"code": "connector.hermes_agent.outcome_unknown", "uncertain": True, "provider_starts": 1},
+                expected={
+                    "code": "connector.hermes_agent.operator_outcome_unknown",
+                    "uncertain": True,
+                    "provider_starts": 1,
+                },
             ),
             Assertion(
                 name="reconnect_cursor_resumed",
                 expected={
-                    "reconnected": "continued behind the last chunk read, to the end",
+                    "before": [0, 1],
+                    "after": [2, 3],
+                    "last": "done",
                     "completed": "completed",
-                    "over_a_restart": "continued behind the last chunk read",
-                    "provider_starts": 2,
+                    "provider_starts": 1,
                 },
-                instead=_NO_OPERATOR
-                + "a reader of session_chat_stream comes back with its cursor: to one turn that completes, and to one "
-                "that a restart cut off, which a turn of Hermes can't resume",
             ),
         ),
     ),

@@ -4,7 +4,6 @@ under which the evidence lies."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -14,22 +13,24 @@ from aip_hermes.contract import Catalog
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import TenantId
 from aip_hermes.wire.schema import schema_violations
+from tests.support.conformance_operator import (
+    cancellation_races,
+    idempotency_duplicates,
+    restart_reconnect,
+    schema_enforcement,
+)
 from tests.support.conformance_retry import retry_exhaustion
 from tests.support.conformance_site import KitSite, capability
 from tests.support.hermes_calls import call_of, endpoint_of
 from tests.support.hermes_streams import reply_stream, session_stream
-from tests.support.hermes_stub import KEY, Reply, reply_error
-from tests.support.runtime_site import Crash
+from tests.support.hermes_stub import KEY, reply_error
 
 __all__ = ["PLAYED", "Observed"]
 
 Observed = tuple[dict[str, Mapping[str, Any]], list[str]]
 
 TURN = {"session_id": "s1", "message": "What is verified?"}
-RUN = {"session_id": "s1", "input": "Check the backups."}
 STARTED = b'event: run.started\ndata: {"session_id": "s1"}\n\n'
-RUN_STARTED = b'data: {"event": "run.started", "run_id": "run_1"}\n\n'
-RUN_ENDED = b'data: {"event": "run.completed", "run_id": "run_1", "output": "done"}\n\n'
 
 
 async def admission(site: KitSite) -> Observed:
@@ -97,79 +98,6 @@ async def identity_credentials(site: KitSite) -> Observed:
     }, [turn.id]
 
 
-async def schema_enforcement(site: KitSite) -> Observed:
-    prose = Reply(body=b"I made the session for you.", headers={"content-type": "text/plain"})
-    bad = site.action("session_chat", input={"session_id": "s1"})
-    create = site.action("session_create", input={"body": {"id": "s2"}}, idempotency_key="create")
-    async with site.open() as runtime:
-        refused = await site.submit(runtime, bad)
-        calls = len(site.provider.arrived)
-        site.provider.on("POST", "/api/sessions", prose)
-        result = await site.submit(runtime, create)
-    return {
-        "invalid_input_rejected": ended(refused) | {"provider_calls": calls},
-        "invalid_output_rejected": ended(result),
-    }, [create.id]
-
-
-async def idempotency_duplicates(site: KitSite) -> Observed:
-    run = site.action("run_start", input=RUN, idempotency_key="run")
-    other = run.model_copy(update={"input": RUN | {"input": "Delete the backups."}})
-    replayed = site.action("run_start", input=RUN, idempotency_key="run")
-    site.faults.point = "after_intent"
-    async with site.open() as runtime:
-        both = asyncio.gather(site.submit(runtime, run), site.submit(runtime, run))
-        await site.faults.entered.wait()
-        site.faults.go_on.set()
-        statuses = [result.status for result in await both]
-        started = site.starts("/v1/runs")
-        collision = await refusal(site.submit(runtime, other))
-        again = site.starts("/v1/runs")
-    async with site.open() as runtime:
-        kept = await runtime.result(run.id, site.caller)
-        replay = await site.submit(runtime, replayed)
-    return {
-        "duplicate_suppressed": {"statuses": statuses, "provider_starts": started},
-        "collision_rejected": {"code": collision, "provider_starts": again},
-        "delivery_id_stable": {
-            "after_restart": binding(kept, run),
-            "replay": binding(replay, run),
-            "provider_starts": site.starts("/v1/runs"),
-        },
-    }, [run.id]
-
-
-async def cancellation_races(site: KitSite) -> Observed:
-    waiting = site.action("session_chat_stream", input=TURN, mode="streaming")
-    flying = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
-    late = site.action("run_events", input={"run_id": "run_1"}, mode="streaming")
-    site.faults.point = "after_lock"
-    async with site.open() as runtime:
-        running = asyncio.create_task(site.submit(runtime, waiting))
-        await site.faults.entered.wait()
-        before = await runtime.cancel(waiting.id, site.caller)
-        site.faults.go_on.set()
-        await running
-        calls = len(site.provider.arrived)
-
-        site.provider.on("GET", "/events", reply_stream(RUN_STARTED, behaviour="stall"), times=1)
-        running = asyncio.create_task(site.submit(runtime, flying))
-        await site.provider.stalled.wait()
-        in_flight = await runtime.cancel(flying.id, site.caller)
-        await running
-        stops = site.starts("/stop")
-
-        site.provider.on("GET", "/events", reply_stream(RUN_STARTED, RUN_ENDED))
-        await site.submit(runtime, late)
-        afterwards = await runtime.cancel(late.id, site.caller)
-        more = site.starts("/stop") - stops
-    return {
-        "before_dispatch_cancelled": ended(before) | {"provider_calls": calls},
-        "in_flight_cancelled": {"status": in_flight.status, "stop_calls": stops},
-        "late_cancel_preserved_terminal": {"status": afterwards.status, "stop_calls": more},
-    }, [waiting.id, flying.id, late.id]
-
-
 async def streaming_backpressure(site: KitSite) -> Observed:
     turn = site.action("session_chat_stream", input=TURN, mode="streaming")
     bounded = site.action("session_chat_stream", input=TURN | {"max_events": 1}, mode="streaming")
@@ -224,62 +152,6 @@ async def errors_uncertain_outcomes(site: KitSite) -> Observed:
     }, [read.id, turn.id]
 
 
-async def restart_reconnect(site: KitSite) -> Observed:
-    run = site.action("run_start", input=RUN, idempotency_key="run")
-    site.faults.crash_at = "after_answer"
-    async with site.open() as runtime:
-        with contextlib.suppress(Crash):
-            await site.submit(runtime, run)
-    async with site.open() as runtime:
-        recovered = await runtime.result(run.id, site.caller)
-        state = (await runtime.status(run.id, site.caller)).state
-        again = await site.submit(runtime, run)
-    starts = site.starts("/v1/runs")
-    reconnected, ids = await _reader_comes_back(site)
-    lost = ended(again)
-    return {
-        "state_recovered": {"state": state} | {name: ended(recovered)[name] for name in ("code", "uncertain")},
-        "duplicate_effect_prevented": {"code": lost["code"], "uncertain": lost["uncertain"], "provider_starts": starts},
-        "reconnect_cursor_resumed": reconnected,
-    }, [run.id, *ids]
-
-
-async def _reader_comes_back(site: KitSite) -> tuple[dict[str, Any], list[str]]:
-    """Read a turn with a break in between; then one during which the process ends."""
-    rest = session_stream("s2", "Four ", "checks").partition(b"\n\n")[2]
-    go_on = asyncio.Event()
-    values = TURN | {"session_id": "s2"}
-    site.provider.rows["s2"] = dict(site.provider.rows["s1"]) | {"id": "s2"}
-    turn = site.action("session_chat_stream", input=values, mode="streaming")
-    cut = site.action("session_chat_stream", input=values, mode="streaming")
-    site.provider.on("POST", "/chat/stream", reply_stream(STARTED, go_on, rest))
-    async with site.open() as runtime:
-        running = asyncio.create_task(site.submit(runtime, turn))
-        first = await site.read_until(runtime, turn, 1)
-        go_on.set()
-        result = await running
-        behind = await site.read_on(runtime, turn, first.cursor)
-
-        go_on.clear()
-        site.faults.crash_at = "after_answer"
-        running = asyncio.create_task(site.submit(runtime, cut))
-        seen_before = await site.read_until(runtime, cut, 1)
-        go_on.set()
-        with contextlib.suppress(Crash):
-            await running
-    async with site.open() as runtime:
-        after = await site.read_on(runtime, cut, seen_before.cursor)
-    complete = sequence_of(behind.sequences, start=1) == GAPLESS and behind.kinds[-1] == "done"
-    return {
-        "reconnected": "continued behind the last chunk read, to the end" if complete else behind.sequences,
-        "completed": result.status,
-        "over_a_restart": "continued behind the last chunk read"
-        if sequence_of(after.sequences, start=1) == "1, 2, 3, … without a gap"
-        else after.sequences,
-        "provider_starts": site.starts("/chat/stream"),
-    }, [turn.id, cut.id]
-
-
 GAPLESS = "1, 2, 3, … without a gap"
 
 
@@ -319,12 +191,6 @@ def remote(result: wire.ActionResult) -> dict[str, Any]:
         "retryable": result.error.retryable,
         "uncertain": details.get("uncertain_outcome", False),
     }
-
-
-def binding(result: wire.ActionResult, action: wire.Action) -> tuple[str, object]:
-    """Return whether the result is the action's, and the provider's id in it."""
-    output = result.output if isinstance(result.output, dict) else {}
-    return "the action" if result.action_id == action.id else result.action_id, output.get("run_id")
 
 
 def seen(site: KitSite, secret: str, shown: Mapping[str, str]) -> list[str]:

@@ -145,6 +145,14 @@ class KitSite:
         await runtime.decide(decision(request, decision_id=f"decision:{action.id}"), reviewer())
         return await runtime.result(action.id, self.caller)
 
+    async def settled(self, runtime: Runtime, action: wire.Action) -> wire.ActionResult:
+        """Return the result of an action once it has ended."""
+        async with runtime.watching(action.id, self.caller) as changed:
+            while (await runtime.status(action.id, self.caller)).completed_at is None:
+                await changed.wait()
+                changed.clear()
+        return await runtime.result(action.id, self.caller)
+
     async def read(self, runtime: Runtime, action: wire.Action, cursor: str | None = None, *, limit: int = 100) -> Page:
         """Read one page of chunks behind `cursor`."""
         page = await runtime.events(
