@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from aip_hermes import wire
-from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import RequestRefused
 from tests.support.runtime_connector import ScriptedRejected, ScriptedTemporary, capability
 from tests.support.runtime_site import (
@@ -308,34 +307,3 @@ async def test_an_approval_that_nobody_decides_expires_before_it_is_shown(site: 
         f"decision:{request.id}:expired",
     )
     assert site.connector.sends == []
-
-
-@pytest.mark.requirement("runtime:approval:busy-asks-again")
-async def test_an_approved_action_that_meets_a_busy_session_asks_anew_when_sent_again(site: Site) -> None:
-    entered, release = asyncio.Event(), asyncio.Event()
-
-    async def slow(call: Call) -> Answer:
-        entered.set()
-        await release.wait()
-        return Answer(output={"ok": True})
-
-    async with site.open() as runtime, asyncio.timeout(30):
-        given, request = await ask(site, runtime)
-        site.connector.send = slow
-        turn = asyncio.create_task(site.submit(runtime, action("session_chat")))
-        await entered.wait()
-        deciding = asyncio.create_task(runtime.decide(decision(request), reviewer()))
-        await site.clock.until_asleep(10)
-        site.clock.advance(10_000)
-        await deciding
-        busy = await runtime.result(given.id, requester())
-        release.set()
-        await turn
-        again = await site.submit(runtime, given)
-        anew = approval_request(again)
-        await runtime.decide(decision(anew, decision_id="decision:2"), reviewer())
-        assert (await runtime.result(given.id, requester())).status == "completed"
-    assert busy.error is not None
-    assert (busy.error.code, busy.error.retryable) == ("connector.scripted.session_busy", True)
-    assert (again.status, anew.id != request.id) == ("pending_approval", True)
-    assert [call.attempt for call in site.connector.sends if call.action_id == given.id] == [2]

@@ -227,11 +227,6 @@ PROMISES = (
         sentence="A denied or expired approval fails its action, and nothing is sent.",
     ),
     Promise(
-        id="runtime:approval:busy-asks-again",
-        source="design D9 (first slice)",
-        sentence="An approved action that meets a busy session fails retryably; sent again it asks a new approval.",
-    ),
-    Promise(
         id="runtime:query:status",
         source="design D8, HTTP surface §5.2",
         sentence="A status says running, pending with its approval id, or the terminal state; an action of nobody or "
