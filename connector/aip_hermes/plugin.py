@@ -14,8 +14,8 @@ def build(
     settings: Settings,
     *,
     clock: Clock,
-    new_id: NewId,  # noqa: ARG001  (every connector of the group is built alike)
+    new_id: NewId,
     faults: Faults,
 ) -> Connector:
     """Return the connector for the endpoints of `settings`. Connects to nothing."""
-    return HermesConnector(settings.endpoints, clock=clock, faults=faults)
+    return HermesConnector(settings.endpoints, clock=clock, faults=faults, operator=settings.operator, new_id=new_id)

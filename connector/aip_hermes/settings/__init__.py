@@ -5,6 +5,9 @@ from aip_hermes.settings.template import render_template
 from aip_hermes.settings.values import (
     STRONG_TOKEN_CHARS,
     LimitSettings,
+    LogSettings,
+    NotifySettings,
+    RetentionSettings,
     ServerSettings,
     SettingsError,
     StoreSettings,
@@ -14,6 +17,9 @@ from aip_hermes.settings.values import (
 __all__ = [
     "STRONG_TOKEN_CHARS",
     "LimitSettings",
+    "LogSettings",
+    "NotifySettings",
+    "RetentionSettings",
     "ServerSettings",
     "Settings",
     "SettingsError",

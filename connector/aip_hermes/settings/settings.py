@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
+from aip_hermes.hermes.operator import OperatorPolicy, OperatorPolicyInvalid
 from aip_hermes.ids import IdentityError, PrincipalId, TenantId
-from aip_hermes.loopback import bound_for_this_machine_only
+from aip_hermes.loopback import bound_for_this_machine_only, dials_this_machine
 from aip_hermes.secret import Secret, SecretFileError, read_secret_file
 from aip_hermes.settings.tables import (
     EndpointTable,
     FileTable,
+    NotifyTable,
+    OperatorTable,
     ServerTable,
     TokenTable,
     dotted,
@@ -27,6 +30,9 @@ from aip_hermes.settings.tables import (
 )
 from aip_hermes.settings.values import (
     LimitSettings,
+    LogSettings,
+    NotifySettings,
+    RetentionSettings,
     ServerSettings,
     SettingsError,
     StoreSettings,
@@ -35,12 +41,16 @@ from aip_hermes.settings.values import (
 
 __all__ = ["Settings"]
 
+_API_KEY: Final = "write the API_SERVER_KEY of that Hermes server into it"
+_SIGNS: Final = "write a secret of your own into it, as `openssl rand -hex 32` makes one"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """The whole file.
 
-    path: where it was read from. authority_file: who may decide approvals; None refuses every decision.
+    path: where it was read from. authority_file: who may decide approvals; None refuses every decision. operator: the
+    rules of every run that the operator starts.
     """
 
     path: Path
@@ -50,6 +60,11 @@ class Settings:
     store: StoreSettings
     authority_file: Path | None
     limits: LimitSettings
+    retention: RetentionSettings = RetentionSettings()  # noqa: RUF009  frozen
+    operator: OperatorPolicy = field(default_factory=OperatorPolicy)
+    log: LogSettings = field(default_factory=LogSettings)
+    notify: NotifySettings | None = None
+    tracing: bool = False
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -73,6 +88,11 @@ class Settings:
             store=StoreSettings(path=check.store(file.store.dsn)),
             authority_file=check.authority(file),
             limits=LimitSettings(max_request_bytes=file.limits.max_request_bytes),
+            retention=RetentionSettings(transcripts_ms=round(file.retention.transcripts_hours * 3_600_000)),
+            log=LogSettings(level=file.log.level, format=file.log.format),
+            notify=None if file.notify is None else check.notify(file.notify),
+            tracing=file.tracing.enabled,
+            operator=check.operator(file.operator),
         )
 
 
@@ -161,9 +181,31 @@ class _Check:
         # One slash of three belongs to the scheme: sqlite:///x is relative, sqlite:////x absolute.
         return self._file(rest[1:] if separator else dsn, "store", "dsn")
 
+    def notify(self, raw: NotifyTable) -> NotifySettings:
+        try:
+            parts = urlsplit(raw.url)
+            fine = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+            fine = fine and "@" not in parts.netloc and not parts.fragment and _URL.fullmatch(raw.url) is not None
+            fine = fine and (parts.scheme == "https" or dials_this_machine(parts.hostname or ""))
+        except ValueError:
+            fine = False
+        if not fine:
+            rule = "must be an https:// address without user, or an http:// one of this machine"
+            raise self.fail(rule, "notify", "url")
+        return NotifySettings(url=raw.url, secret=self._secret(raw.secret_file, "notify", "secret_file", makes=_SIGNS))
+
     def authority(self, file: FileTable) -> Path | None:
         named = file.approvals.authority_file
         return None if named is None else self._file(named, "approvals", "authority_file")
+
+    def operator(self, raw: OperatorTable) -> OperatorPolicy:
+        written = {name: value for name, value in raw.model_dump().items() if value is not None}
+        try:
+            return OperatorPolicy(
+                **{name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+            )
+        except OperatorPolicyInvalid as exc:
+            raise self.fail(exc.rule, "operator", exc.member) from None
 
     def unique(self, values: Sequence[str], table: str, member: str) -> None:
         for index, value in enumerate(values):
@@ -185,14 +227,14 @@ class _Check:
             raise self.fail("must name a file", *loc)
         return self._path.parent / Path(value).expanduser()
 
-    def _secret(self, value: str, *loc: str | int) -> Secret:
+    def _secret(self, value: str, *loc: str | int, makes: str = _API_KEY) -> Secret:
         file = self._file(value, *loc)
         try:
             return read_secret_file(file)
         except SecretFileError as exc:
             rule = f"names a file that can't be used: {exc}"
             if not os.path.lexists(file):
-                rule += f"; write the API_SERVER_KEY of that Hermes server into it, then `chmod 600 {file}`"
+                rule += f"; {makes}, then `chmod 600 {file}`"
             raise self.fail(rule, *loc) from None
 
     def _principal(self, value: str, *loc: str | int) -> PrincipalId:
@@ -208,4 +250,5 @@ class _Check:
 
 
 _WORD = re.compile(r"[^\s\x00-\x1f\x7f-\x9f]{1,512}")
+_URL = re.compile(r"[\x21-\x7e]{1,2048}")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")

@@ -17,7 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aip_hermes.settings.values import SettingsError
 
-__all__ = ["EndpointTable", "FileTable", "ServerTable", "TokenTable", "dotted", "line_of", "parse", "read_text"]
+__all__ = [
+    "EndpointTable",
+    "FileTable",
+    "OperatorTable",
+    "ServerTable",
+    "TokenTable",
+    "dotted",
+    "line_of",
+    "parse",
+    "read_text",
+]
 
 _MAX_FILE_BYTES: Final = 1024 * 1024
 
@@ -66,6 +76,43 @@ class LimitsTable(_Table):
     max_request_bytes: Annotated[int, Field(ge=4096, le=64 * 1024 * 1024)] = 1024 * 1024
 
 
+class RetentionTable(_Table):
+    transcripts_hours: Annotated[float, Field(gt=0, le=8760)] = 24
+
+
+class OperatorTable(_Table):
+    """What is not written here is as the policy has it."""
+
+    delegation_enabled: bool | None = None
+    delegation_requires_approval: bool | None = None
+    delegation_approval_exempt_capability_prefixes: list[str] | None = None
+    model: str | None = None
+    system_instructions: str | None = None
+    timeout_ms: int | None = None
+    poll_interval_ms: int | None = None
+    max_events: int | None = None
+    max_input_bytes: int | None = None
+    max_delegation_depth: int | None = None
+    start_claim_ttl_ms: int | None = None
+    cancel_grace_ms: int | None = None
+    allowed_capability_prefixes: list[str] | None = None
+    allowed_scope_prefixes: list[str] | None = None
+
+
+class LogTable(_Table):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "text"] = "auto"
+
+
+class NotifyTable(_Table):
+    url: str
+    secret_file: str
+
+
+class TracingTable(_Table):
+    enabled: bool = False
+
+
 class FileTable(_Table):
     server: ServerTable = ServerTable()
     endpoints: Annotated[list[EndpointTable], Field(min_length=1)]
@@ -73,6 +120,11 @@ class FileTable(_Table):
     store: StoreTable = StoreTable()
     approvals: ApprovalsTable = ApprovalsTable()
     limits: LimitsTable = LimitsTable()
+    retention: RetentionTable = RetentionTable()
+    operator: OperatorTable = OperatorTable()
+    log: LogTable = LogTable()
+    notify: NotifyTable | None = None
+    tracing: TracingTable = TracingTable()
 
 
 _TABLES: Final[Mapping[str, type[_Table]]] = MappingProxyType(
@@ -84,6 +136,11 @@ _TABLES: Final[Mapping[str, type[_Table]]] = MappingProxyType(
         "store": StoreTable,
         "approvals": ApprovalsTable,
         "limits": LimitsTable,
+        "retention": RetentionTable,
+        "operator": OperatorTable,
+        "log": LogTable,
+        "notify": NotifyTable,
+        "tracing": TracingTable,
     }
 )
 
@@ -100,6 +157,8 @@ _HABITS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("store", "database"): "dsn",
         ("store", "path"): "dsn",
         ("approvals", "file"): "authority_file",
+        ("notify", "secret"): "secret_file",
+        ("operator", "instructions"): "system_instructions",
     }
 )
 """What people write by habit, and our name for the same thing where spelling alone would not find it."""

@@ -55,7 +55,7 @@ on_closed = "forward"  # a turn on a closed session: "forward" as Hermes does, o
 file = {_text(requester_file)}
 principal = {_text(requester)}
 tenant = {_text(tenant_id)}
-scopes = ["action:read", "action:write", "approval:read"]
+scopes = ["action:read", "action:write", "approval:read", "events:read", "receipt:read", "audit:read"]
 invoke = ["cap:hermes_agent:*"]  # which capabilities it may call; [] for none
 # expires_at = 2031-01-01T00:00:00Z
 
@@ -64,8 +64,15 @@ invoke = ["cap:hermes_agent:*"]  # which capabilities it may call; [] for none
 file = {_text(reviewer_file)}
 principal = {_text(reviewer)}
 tenant = {_text(tenant_id)}
-scopes = ["action:read", "approval:read", "approval:export", "approval:sensitive"]
+scopes = ["action:read", "approval:read", "approval:export", "approval:sensitive", "receipt:read", "audit:read"]
 invoke = []
+
+# A third one for monitoring: `metrics:read` shows its own tenant's figures at /metrics, `metrics:read:any` all.
+# [[tokens]]
+# file = "tokens/metrics"
+# principal = "service:local:prometheus"
+# scopes = ["metrics:read:any"]
+# invoke = []
 
 [store]
 dsn = {_text(store)}  # actions, results, approvals; one running server per folder
@@ -75,6 +82,18 @@ authority_file = {_text(authority_file)}  # who may decide; without it nobody ca
 
 [limits]
 max_request_bytes = 1048576
+
+[retention]
+transcripts_hours = 24  # outputs that hold a conversation go after that; what happened stays known
+
+# Runs that the capability `operator` starts. Everything here may be left out; these are some of the defaults.
+[operator]
+# model = "…"  # what a run names; without it the endpoint's own
+# system_instructions = "…"  # instead of the built-in text
+timeout_ms = 900000  # of one action, from its start to the run's end or question
+poll_interval_ms = 250  # how often the status is read where no events come
+cancel_grace_ms = 15000  # how long a run that was stopped may take to end
+allowed_capability_prefixes = []  # what a caller may name as a candidate; [] or ["*"] for anything
 """
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from aip_hermes.ids import PrincipalId, TenantId
 from aip_hermes.loopback import bound_for_this_machine_only
+from aip_hermes.secret import Secret
 
 __all__ = [
     "STRONG_TOKEN_CHARS",
     "LimitSettings",
+    "LogFormat",
+    "LogLevel",
+    "LogSettings",
+    "NotifySettings",
+    "RetentionSettings",
     "ServerSettings",
     "SettingsError",
     "StoreSettings",
@@ -81,3 +87,30 @@ class LimitSettings:
     """max_request_bytes: of one envelope, advertised in the manifest (design D21)."""
 
     max_request_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetentionSettings:
+    """transcripts_ms: how long outputs and chunks that hold a transcript are kept (design D23)."""
+
+    transcripts_ms: int = 86_400_000
+
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "json", "text"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogSettings:
+    """level: the least that is written. format: `auto` is text on a terminal and one JSON object per line elsewhere."""
+
+    level: LogLevel = "info"
+    format: LogFormat = "auto"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotifySettings:
+    """Who is told that an approval waits. url: https, or http on this machine. secret: signs what is sent."""
+
+    url: str
+    secret: Secret = field(repr=False)
