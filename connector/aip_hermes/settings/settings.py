@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
@@ -199,11 +199,13 @@ class _Check:
         return None if named is None else self._file(named, "approvals", "authority_file")
 
     def operator(self, raw: OperatorTable) -> OperatorPolicy:
-        written = {name: value for name, value in raw.model_dump().items() if value is not None}
+        written: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in raw.model_dump().items()
+            if value is not None
+        }
         try:
-            return OperatorPolicy(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
-            )
+            return OperatorPolicy(**written)
         except OperatorPolicyInvalid as exc:
             raise self.fail(exc.rule, "operator", exc.member) from None
 
