@@ -14,9 +14,8 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ids import EventId
 from aip_hermes.runtime.cancellation import Cancelled
-from aip_hermes.runtime.events import append_event
+from aip_hermes.runtime.events import action_event_id, append_event
 from aip_hermes.runtime.failures import Interrupted
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.retry import RetryPolicy, delay_ms
@@ -156,7 +155,7 @@ def _go_back(
     append_event(
         connection,
         origin_of(row),
-        event_id=EventId(footing.new_id("evt_")),
+        event_id=action_event_id(origin_of(row), RETRY_KIND, submission.attempt),
         kind=RETRY_KIND,
         now=now,
         data=_scheduled(submission, failure, row, due_at=due_at),
