@@ -103,3 +103,127 @@ def test_show_as_a_table_holds_the_exact_input(stub: StubServer) -> None:
     assert done.exit_code == 0
     assert "support-case-1" in done.stdout
     assert answers.POLICY_HASH[:20] in done.stdout
+    assert "fork-of-case-1" in done.stdout
+    assert "1 of 2 different principals" in done.stdout
+
+
+@pytest.mark.requirement("aipctl:approval:shows-all")
+def test_show_prints_the_context_too_and_goes_on_where_a_server_has_none(stub: StubServer) -> None:
+    shown = json.loads(invoke_aipctl("approval", "show", stub.url, APPROVAL).stdout)
+    assert shown["approval_context"] == answers.approval_context()["approval_context"]
+
+    def elsewhere(request: Request) -> Answer:
+        if request.path.endswith("/context"):
+            return Answer(status=404, body={})
+        return answers.read_routes(request)
+
+    with running_stub(elsewhere) as other:
+        done = invoke_aipctl("approval", "show", other.url, APPROVAL)
+    assert done.exit_code == 0
+    assert "gave no context" in json.loads(done.stdout)["approval_context"]["not_available"]
+
+
+@pytest.mark.requirement("aipctl:approval:revoke")
+def test_revoke_names_the_approving_decision_that_it_takes_back(stub: StubServer) -> None:
+    done = invoke_aipctl("approval", "revoke", stub.url, APPROVAL, "--reason", "not that one")
+    [post] = stub.posts
+    sent = post.json["body"]["approval_decision"]
+    assert wire.envelope_violations(post.json) == []
+    assert (sent["decision"], sent["target_decision_id"], sent["reason"], sent["policy_hash"]) == (
+        "revoked",
+        "decision_of_reviewer",
+        "not that one",
+        answers.POLICY_HASH,
+    )
+    assert done.exit_code == 0
+    assert "revoked decision_of_reviewer" in done.stderr
+
+
+def _given(number: int, by: str) -> dict[str, str | dict[str, str]]:
+    return {"decision": "approved", "decision_id": f"d{number}", "approver": {"id": by, "kind": "human"}}
+
+
+@pytest.mark.requirement("aipctl:approval:revoke")
+@pytest.mark.parametrize(
+    ("status", "decisions", "options", "target"),
+    [
+        ("pending", [], [], None),
+        ("denied", [_given(1, "human:a")], [], None),
+        ("pending", [_given(1, "human:a"), _given(2, "human:b")], [], None),
+        ("pending", [_given(1, "human:a"), _given(2, "human:b")], ["--target", "d2"], "d2"),
+        ("pending", [_given(1, "human:a"), _given(2, "human:example:reviewer")], [], "d2"),
+        ("approved", [_given(1, "human:a")], [], "d1"),
+    ],
+)
+def test_revoke_guesses_nothing(
+    status: str, decisions: list[dict[str, object]], options: list[str], target: str | None
+) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.endswith("/context"):
+            return Answer(body=answers.approval_context(decisions=decisions))
+        if "/approvals/" in request.path:
+            return Answer(body=answers.approval_record(status))
+        if request.method == "GET":
+            return answers.read_routes(request)
+        return answers.reply_with(answers.events(), request)
+
+    with running_stub(answer) as stub:
+        done = invoke_aipctl("approval", "revoke", stub.url, APPROVAL, "--reason", "x", *options)
+        if target is None:
+            assert (done.exit_code, stub.posts) == (1, [])
+        else:
+            [post] = stub.posts
+            assert post.json["body"]["approval_decision"]["target_decision_id"] == target
+
+
+@pytest.mark.requirement("aipctl:approval:counted")
+def test_an_approval_that_does_not_suffice_is_said() -> None:
+    told = {
+        "id": "evt_1",
+        "kind": "aip.approval.vote_recorded",
+        "occurred_at": "2030-01-01T00:02:00Z",
+        "data": {"approvals": 1, "approvals_needed": 2},
+    }
+
+    def answer(request: Request) -> Answer:
+        if request.method == "GET":
+            return answers.read_routes(request)
+        return answers.reply_with({"event_stream": {"events": [told]}}, request)
+
+    with running_stub(answer) as stub:
+        done = invoke_aipctl("approval", "approve", stub.url, APPROVAL, "--reason", "x")
+    assert done.exit_code == 0
+    assert "counted: 1 of 2 approvals" in done.stderr
+
+
+@pytest.mark.requirement("aipctl:approval:list-request")
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ([], {"limit": 100}),
+        (
+            ["--limit", "5", "--cursor", "c", "--kind", "a", "--kind", "b"],
+            {"limit": 5, "cursor": "c", "kinds": ["a", "b"]},
+        ),
+    ],
+)
+def test_list_asks_for_the_events_of_approvals(stub: StubServer, options: list[str], sent: dict[str, object]) -> None:
+    done = invoke_aipctl("approval", "list", stub.url, *options)
+    [post] = stub.posts
+    asked = post.json["body"]["event_stream_request"]
+    assert wire.envelope_violations(post.json) == []
+    assert done.exit_code == 0
+    assert {name: asked[name] for name in sent} == sent
+    if "kinds" not in sent:
+        assert asked["kinds"][0] == "aip.approval.requested"
+        assert len(asked["kinds"]) == 7
+
+
+@pytest.mark.requirement("aipctl:approval:list-request")
+def test_request_sends_an_approval_request_as_it_is(stub: StubServer) -> None:
+    request = answers.approval_request()
+    done = invoke_aipctl("approval", "request", stub.url, "-", stdin=json.dumps(request).encode())
+    assert done.exit_code == 0
+    assert stub.posts[0].json["body"] == {"approval_request": request}
+    wrong = invoke_aipctl("approval", "request", stub.url, "[]")
+    assert (wrong.exit_code, len(stub.posts)) == (2, 1)

@@ -84,4 +84,21 @@ PROMISES = (
         source="field report F071",
         sentence="Several pending approvals of one principal are decided independently of each other.",
     ),
+    Promise(
+        id="aipctl:approval:revoke",
+        source="runtime behaviour §9.3, step 10",
+        sentence="`approval revoke` takes back the approving decision that was named, the only one, or the token's "
+        "own; it guesses nothing and then sends nothing.",
+    ),
+    Promise(
+        id="aipctl:approval:counted",
+        source="AIP HTTP surface §9.5",
+        sentence="An approval that does not suffice is said with how many there are and how many are needed.",
+    ),
+    Promise(
+        id="aipctl:approval:list-request",
+        source="AIP HTTP surface §14.3",
+        sentence="`approval list` asks for the events of approvals and `approval request` sends an ApprovalRequest, as "
+        "the command-line client of the reference does.",
+    ),
 )

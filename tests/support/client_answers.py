@@ -15,6 +15,7 @@ __all__ = [
     "REQUESTER",
     "REVIEWER",
     "action_result",
+    "approval_context",
     "approval_record",
     "approval_request",
     "completed",
@@ -123,6 +124,35 @@ def approval_record(status: str = "pending", *, payload: bool = True, **members:
     }
 
 
+def approval_context(**members: Any) -> dict[str, Any]:
+    context = {
+        "approval_id": APPROVAL_ID,
+        "action_id": ACTION_ID,
+        "capability_id": DELETE,
+        "status": "pending",
+        "approvals": 1,
+        "approvals_needed": 2,
+        "decisions": [
+            {
+                "approval_id": APPROVAL_ID,
+                "decision": "approved",
+                "approver": REVIEWER,
+                "decided_at": "2030-01-01T00:01:30Z",
+                "decision_id": "decision_of_reviewer",
+                "reason": "the case is closed",
+                "evidence": [{"id": "ticket-7", "kind": "external_ticket", "redacted": False}],
+                "constraints": [{"field": "/session_id", "operator": "eq", "value": "support-case-1"}],
+                "terminal": False,
+            }
+        ],
+        "target_snapshot": {"session_id": "support-case-1", "message_count": 4},
+        "read_at": "2030-01-01T00:01:31Z",
+        "touches": {"orphaned": {"count": 1, "ids": ["fork-of-case-1"]}, "complete": True},
+        "not_available": None,
+    }
+    return {"approval_context": {**context, **members}}
+
+
 def pending() -> dict[str, Any]:
     return action_result(
         "pending_approval",
@@ -170,6 +200,8 @@ def reply_with(body: dict[str, Any], request: Request) -> Answer:
 def read_routes(request: Request) -> Answer:
     """Answer every GET as a healthy server would."""
     path = request.path
+    if path.startswith("/aip/v1/approvals/") and path.endswith("/context"):
+        return Answer(body=approval_context())
     if path.startswith("/aip/v1/approvals/"):
         return Answer(body=approval_record())
     if path.startswith("/aip/v1/actions/"):

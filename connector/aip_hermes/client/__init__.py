@@ -1,7 +1,7 @@
 """The client library: one connection to an AIP server, its replies and its failures."""
 
 from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
-from aip_hermes.client.decisions import AlreadyDecided, Verb, decision_on
+from aip_hermes.client.decisions import AlreadyDecided, NothingToRevoke, Verb, decision_on, revocation_of
 from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
 from aip_hermes.client.failures import (
     ClientFailure,
@@ -41,6 +41,7 @@ __all__ = [
     "NameNotResolved",
     "NoAnswer",
     "NotReachable",
+    "NothingToRevoke",
     "Outcome",
     "Patience",
     "PeerError",
@@ -60,4 +61,5 @@ __all__ = [
     "load_token",
     "outcome_of",
     "principal_of",
+    "revocation_of",
 ]

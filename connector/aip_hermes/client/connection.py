@@ -15,7 +15,13 @@ import httpx
 
 from aip_hermes import wire
 from aip_hermes.client.decisions import Verb, decision_on
-from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
+from aip_hermes.client.envelopes import (
+    ActionMode,
+    action_envelope,
+    body_envelope,
+    decision_envelope,
+    principal_of,
+)
 from aip_hermes.client.failures import HttpFailed
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpConnection
 from aip_hermes.client.records import RecordReads
@@ -260,6 +266,17 @@ class AipConnection(RecordReads):
                 approver=await self.approver(),
                 decision_id=decision_id or self._new_id("decision_"),
                 decided_at_ms=self._clock.now_ms(),
+            )
+        )
+
+    async def send_body(self, body: Mapping[str, Any]) -> Reply:
+        """Send one message whose body is `{key: content}`, once. Raises: pydantic's ValidationError before sending."""
+        return await self.post_message(
+            body_envelope(
+                body,
+                message_id=MessageId(self._new_id("msg_")),
+                sent_at_ms=self._clock.now_ms(),
+                principal_id=self.principal_id,
             )
         )
 

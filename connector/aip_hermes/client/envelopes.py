@@ -8,7 +8,7 @@ from typing import Any, Literal
 from aip_hermes import wire
 from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
 
-__all__ = ["ActionMode", "action_envelope", "decision_envelope", "principal_of"]
+__all__ = ["ActionMode", "action_envelope", "body_envelope", "decision_envelope", "principal_of"]
 
 ActionMode = Literal["sync", "async", "streaming"]
 
@@ -46,6 +46,13 @@ def action_envelope(
         sent_at_ms=sent_at_ms,
         from_=principal_of(principal_id),
     )
+
+
+def body_envelope(
+    body: Mapping[str, Any], *, message_id: MessageId, sent_at_ms: int, principal_id: PrincipalId
+) -> wire.Envelope:
+    """Return the envelope of one body object, `{key: content}`, sent as it is."""
+    return wire.new_envelope(dict(body), message_id=message_id, sent_at_ms=sent_at_ms, from_=principal_of(principal_id))
 
 
 def decision_envelope(
