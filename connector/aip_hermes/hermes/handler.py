@@ -44,6 +44,7 @@ from aip_hermes.hermes.preparation import (
     snapshot_of,
 )
 from aip_hermes.hermes.request import Mapped, map_call
+from aip_hermes.hermes.run_ends import about_run
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
 from aip_hermes.hermes.stream_reading import read_stream
@@ -203,7 +204,7 @@ class HermesHandler:
 
         exchange = self._attempts.repeated if self._operation.read_only else self._attempts.once
         output = await exchange(request, asked, deadline_ms=deadline_ms, shape=shape)
-        return Answer(output=output, text=text_of(output)), arrived[-1]
+        return about_run(Answer(output=output, text=text_of(output)), self._operation, asked), arrived[-1]
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         context = self._context(call, prepared)

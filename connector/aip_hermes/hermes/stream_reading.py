@@ -17,6 +17,7 @@ from aip_hermes.hermes.attempts import Attempts
 from aip_hermes.hermes.client import Incoming
 from aip_hermes.hermes.exchange import Received, RequestSpec
 from aip_hermes.hermes.failures import HermesFailed
+from aip_hermes.hermes.run_ends import about_run, ended_run
 from aip_hermes.hermes.stream import DEFAULT_EVENTS, StreamCollector, may_exceed
 from aip_hermes.hermes.stream_failures import ended_badly, publication_failed, unreadable
 from aip_hermes.sse import Decoder, SseError
@@ -56,9 +57,11 @@ async def read_stream(
     except HermesFailed as failure:
         if began is not None:
             failure.output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=began.status)
+            failure.ends = ended_run(failure.output, operation, asked)
         raise
     output = collector.output(endpoint_id=str(asked.endpoint.id), http_status=began.status)
-    return Answer(output=output, text=output["text"], cancelled=collector.ending == "cancelled"), began
+    answer = Answer(output=output, text=output["text"], cancelled=collector.ending == "cancelled")
+    return about_run(answer, operation, asked), began
 
 
 async def _collect(incoming: Incoming, asked: Asked, collector: StreamCollector, publish: Publish) -> None:
