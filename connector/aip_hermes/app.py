@@ -65,7 +65,7 @@ def build_app(
                 clock=clock,
                 new_id=new_id,
                 faults=faults,
-                limits=RuntimeLimits(close_wait_ms=CLOSE_MS),
+                limits=RuntimeLimits(close_wait_ms=CLOSE_MS, transcripts_ms=settings.retention.transcripts_ms),
             )
             stack.push_async_callback(runtime.aclose)
             gateway.open(runtime, catalog)

@@ -44,11 +44,9 @@ def holds_mark(site: Site) -> list[str]:
 
 
 async def refusal(runtime: Runtime, action_id: str, *, include_chunks: bool = False) -> str:
+    asked = runtime.events(action_id, requester(), include_chunks=True) if include_chunks else None
     with pytest.raises(RequestRefused) as refused:
-        if include_chunks:
-            await runtime.events(action_id, requester(), include_chunks=True)
-        else:
-            await runtime.result(action_id, requester())
+        await (asked or runtime.result(action_id, requester()))
     return refused.value.code
 
 
