@@ -106,10 +106,10 @@ async def test_who_was_asked_in_time_never_begins_to_send(tmp_path: Path) -> Non
 
 @pytest.mark.requirement("runtime:cancel:last-moment")
 def test_asking_and_sending_exclude_each_other() -> None:
-    running = RunningAction(cancellable=False)
+    running = RunningAction(cancellable=False, cancel_ms=5_000)
     assert running.begin_sending()
     assert not running.ask(None)
-    running = RunningAction(cancellable=False)
+    running = RunningAction(cancellable=False, cancel_ms=5_000)
     assert running.ask(None)
     assert not running.begin_sending()
     assert running.phase == "before"
