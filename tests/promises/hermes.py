@@ -6,6 +6,12 @@ from tests.promises.promise import Promise
 
 PROMISES = (
     Promise(
+        id="hermes:runs:ends",
+        source="design D13",
+        sentence="A started run is named, and the status or the stream's event that ends it names it again, also where "
+        "it failed; that a run is unknown, goes on or was asked to stop does not.",
+    ),
+    Promise(
         id="hermes:send:one-mutating-send",
         source="design §8, D11; field reports F016, F017",
         sentence="One attempt sends at most one mutating request, however it fails.",

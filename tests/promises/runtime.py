@@ -161,6 +161,11 @@ PROMISES = (
         "time, and the next turn learns of it.",
     ),
     Promise(
+        id="runtime:serial:run-ends",
+        source="design D13",
+        sentence="Once any call shows that a run is over its session is open again, unless something else closed it.",
+    ),
+    Promise(
         id="runtime:serial:hold",
         source="design D13",
         sentence="After a turn that ended uncertain its session stays closed to forks and deletes for the hold time, "

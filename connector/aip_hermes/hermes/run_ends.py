@@ -16,7 +16,7 @@ from aip_hermes.hermes.answer import Asked
 
 __all__ = ["about_run", "ended_run"]
 
-_OVER: Final = frozenset({"completed", "failed", "cancelled"})
+_OVER: Final = ("completed", "failed", "cancelled")
 
 
 def about_run(answer: Answer, operation: Operation, asked: Asked) -> Answer:

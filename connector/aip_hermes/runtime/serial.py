@@ -20,7 +20,7 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.waiting import Overrun, within
 
-__all__ = ["Busy", "Held", "SerialLocks", "release_lock"]
+__all__ = ["Busy", "Held", "SerialLocks", "end_work", "release_lock"]
 
 
 class Busy(Exception):
@@ -173,15 +173,24 @@ class SerialLocks:
         )
 
 
-def release_lock(connection: Connection, *, tenant: str, action_id: str, goes_on: bool, now: int) -> None:
+def release_lock(
+    connection: Connection, *, tenant: str, action_id: str, goes_on: bool, now: int, work: str | None = None
+) -> None:
     """Give back whatever the action holds; a turn that may go on closes its session to exclusive use for its hold time.
 
-    goes_on: it ended uncertain, or it started a run.
+    goes_on: it ended uncertain, or it started a run. work: the run's name, where it has one.
     """
     params = {"tenant": tenant, "action_id": action_id}
     if goes_on:
-        connection.execute(QUERIES["close_session"], {**params, "now": now})
+        connection.execute(QUERIES["close_session"], {**params, "now": now, "work": work})
     connection.execute(QUERIES["give_lock_back"], params)
+    if connection.changes:
+        connection.execute(QUERIES["drop_idle_locks"], {"now": now})
+
+
+def end_work(connection: Connection, work: str, *, now: int) -> None:
+    """Open the session that a run kept closed, as far as nothing else keeps it closed: its end was seen (D13)."""
+    connection.execute(QUERIES["end_work"], {"work": work})
     if connection.changes:
         connection.execute(QUERIES["drop_idle_locks"], {"now": now})
 

@@ -20,10 +20,21 @@ UPDATE serial_locks SET holder_tenant = NULL, holder_action = NULL, use_as = NUL
 WHERE holder_tenant = :tenant AND holder_action = :action_id;
 
 -- name: close_session
--- A turn ended uncertain and may still run: no exclusive use until its time has passed.
-UPDATE serial_locks SET uncertain_action = :action_id, closed_until = :now + hold_ms
+-- A turn or a run may go on: no exclusive use until its time has passed. Work that is known keeps what had closed the
+-- session before, for the time when its end is seen.
+UPDATE serial_locks SET
+    before_action = CASE WHEN :work IS NOT NULL AND closed_until > :now THEN uncertain_action END,
+    before_until = CASE WHEN :work IS NOT NULL AND closed_until > :now THEN closed_until END,
+    uncertain_action = :action_id, closed_until = :now + hold_ms, work = :work
 WHERE holder_tenant = :tenant AND holder_action = :action_id AND use_as = 'turn'
     AND (closed_until IS NULL OR closed_until < :now + hold_ms);
+
+-- name: end_work
+-- The work that keeps a session closed is over: what had closed it before still does.
+UPDATE serial_locks SET
+    uncertain_action = before_action, closed_until = before_until, work = NULL, before_action = NULL,
+    before_until = NULL
+WHERE work = :work;
 
 -- name: drop_idle_locks
 -- Rows that remember nothing.
