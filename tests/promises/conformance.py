@@ -28,6 +28,12 @@ PROMISES = (
         "is one dead letter after its last try.",
     ),
     Promise(
+        id="conformance:kit:approvals",
+        source=_KIT,
+        sentence="An outsider decides nothing, two approvals are needed where two are asked, each is kept with its "
+        "evidence, and what a run asks is answered once.",
+    ),
+    Promise(
         id="conformance:kit:schema",
         source=_KIT,
         sentence="Bad input reaches no endpoint; prose instead of a structured result is refused.",

@@ -247,8 +247,31 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario(
         id="approval_lifecycle",
         required=_contract(lambda contract: contract.approval is not None and contract.approval.required),
-        unproven=("authority_verified", "quorum_enforced", "evidence_persisted", "resume_once"),
-        not_run=_LATER + "the kit decides with two reviewers of one approval",
+        assertions=(
+            Assertion(
+                name="authority_verified",
+                expected={"code": "policy.approver_unauthorized", "status": "pending"},
+            ),
+            Assertion(
+                name="quorum_enforced",
+                expected={"after_one": ("pending", 0), "after_two": ("approved", 1)},
+            ),
+            Assertion(
+                name="evidence_persisted",
+                expected={
+                    "approvers": ["human:example:reviewer", "human:example:second"],
+                    "evidence": [["ticket-1:human:example:reviewer"], ["ticket-1:human:example:second"]],
+                },
+            ),
+            Assertion(
+                name="resume_once",
+                expected={
+                    "asked": "requires_human",
+                    "answered": ["completed", "completed"],
+                    "provider_answers": 1,
+                },
+            ),
+        ),
     ),
     Scenario(
         id="transaction_lifecycle",

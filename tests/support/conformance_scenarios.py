@@ -13,6 +13,7 @@ from aip_hermes.contract import Catalog
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import TenantId
 from aip_hermes.wire.schema import schema_violations
+from tests.support.conformance_approvals import approval_lifecycle
 from tests.support.conformance_operator import (
     cancellation_races,
     idempotency_duplicates,
@@ -211,4 +212,5 @@ PLAYED: Mapping[str, Callable[[KitSite], Awaitable[Observed]]] = {
     "errors_uncertain_outcomes": errors_uncertain_outcomes,
     "restart_reconnect": restart_reconnect,
     "retry_exhaustion": retry_exhaustion,
+    "approval_lifecycle": approval_lifecycle,
 }

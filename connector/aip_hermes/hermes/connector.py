@@ -114,6 +114,7 @@ class HermesConnector:
             handler=self._handler(row, endpoint, clock=clock, faults=faults),
             timeout_ms=self._operator.timeout_ms if follows else timeout_ms,
             reads_first=row.prepare != "none",
+            approval=endpoint.approval,
             cancel_ms=self._operator.cancel_grace_ms + int(STOP_S * 1000) + 2_000 if follows else None,
         )
 

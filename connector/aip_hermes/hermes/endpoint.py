@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
+from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.ids import EndpointId, IdentityError, TenantId
 from aip_hermes.loopback import dials_this_machine
 from aip_hermes.secret import Secret
@@ -33,7 +34,8 @@ class Endpoint:
 
     base_url: an origin, `http://host[:port]/`. key: without one only `health` works. tenant_id: the only tenant that
     may use it; None: any. turn_timeout_s: how long one turn of the agent may take. on_closed: whether a turn on a
-    session that somebody closed is forwarded, as Hermes itself does, or refused (design D14).
+    session that somebody closed is forwarded, as Hermes itself does, or refused (design D14). approval: who decides
+    about what is done here; None: as every row says.
     Raises EndpointInvalid. Source: connector contract §2.
     """
 
@@ -44,6 +46,7 @@ class Endpoint:
     display_name: str | None = None
     turn_timeout_s: float = 900.0
     on_closed: OnClosed = "forward"
+    approval: ApprovalTerms | None = None
 
     def __post_init__(self) -> None:
         _check_origin(self.base_url)
@@ -65,6 +68,7 @@ class Endpoint:
         display_name: str | None = None,
         turn_timeout_s: float = 900.0,
         on_closed: OnClosed = "forward",
+        approval: ApprovalTerms | None = None,
     ) -> Self:
         """Make an endpoint of configured text: the id is trimmed and lower-cased, the origin gets its final slash."""
         name = id.strip()
@@ -83,6 +87,7 @@ class Endpoint:
                 display_name=display_name,
                 turn_timeout_s=turn_timeout_s,
                 on_closed=on_closed,
+                approval=approval,
             )
         except EndpointInvalid as exc:
             raise EndpointInvalid(f"endpoint {name.lower()}: {exc}") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
+from aip_hermes.contract.approval_terms import ApprovalTerms, ApprovalTermsInvalid
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
 from aip_hermes.hermes.operator import OperatorPolicy, OperatorPolicyInvalid
 from aip_hermes.ids import IdentityError, PrincipalId, TenantId
@@ -155,9 +156,19 @@ class _Check:
                 display_name=raw.display_name,
                 turn_timeout_s=raw.turn_timeout_s,
                 on_closed=raw.on_closed,
+                approval=self._approval_terms(raw, *loc),
             )
         except EndpointInvalid as exc:
             raise self.fail(f"{exc}; correct it", *loc) from None
+
+    def _approval_terms(self, raw: EndpointTable, *loc: str | int) -> ApprovalTerms | None:
+        try:
+            return ApprovalTerms.of_settings(
+                selector=raw.approver_selector, approvers=raw.approvers, ttl_s=raw.approval_ttl_s
+            )
+        except ApprovalTermsInvalid as exc:
+            member = "approver_selector" if raw.approver_selector is not None else "approvers"
+            raise self.fail(f"can't be kept: {exc}", *loc, member) from None
 
     def token(self, raw: TokenTable, *loc: str | int) -> TokenSettings:
         for member, entries in (("scopes", raw.scopes), ("invoke", raw.invoke)):

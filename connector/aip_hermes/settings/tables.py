@@ -53,6 +53,9 @@ class EndpointTable(_Table):
     display_name: str | None = None
     turn_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 900
     on_closed: Literal["forward", "refuse"] = "forward"
+    approver_selector: str | None = None
+    approvers: int | None = None
+    approval_ttl_s: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
 
 
 class TokenTable(_Table):
