@@ -23,8 +23,8 @@ WHERE holder_tenant = :tenant AND holder_action = :action_id;
 -- A turn or a run may go on: no exclusive use until its time has passed. Work that is known keeps what had closed the
 -- session before, for the time when its end is seen.
 UPDATE serial_locks SET
-    before_action = CASE WHEN :work IS NOT NULL AND closed_until > :now THEN uncertain_action END,
-    before_until = CASE WHEN :work IS NOT NULL AND closed_until > :now THEN closed_until END,
+    before_action = CASE WHEN CAST(:work AS TEXT) IS NOT NULL AND closed_until > :now THEN uncertain_action END,
+    before_until = CASE WHEN CAST(:work AS TEXT) IS NOT NULL AND closed_until > :now THEN closed_until END,
     uncertain_action = :action_id, closed_until = :now + hold_ms, work = :work
 WHERE holder_tenant = :tenant AND holder_action = :action_id AND use_as = 'turn'
     AND (closed_until IS NULL OR closed_until < :now + hold_ms);
