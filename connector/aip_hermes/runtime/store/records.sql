@@ -60,10 +60,10 @@ ORDER BY occurred_at, audit_id
 LIMIT :limit OFFSET :offset;
 
 -- name: list_audit_of_action
--- A slice of what the audit log says about one action, oldest first.
+-- A slice of what the audit log says about one action, oldest first. The sums keep the action's index chosen.
 SELECT * FROM audit
-WHERE tenant = :tenant AND action_id = :action_id AND occurred_at >= :since AND occurred_at <= :until
+WHERE tenant = :tenant AND action_id = :action_id AND occurred_at + 0 >= :since AND occurred_at + 0 <= :until
     AND (:actor IS NULL OR actor_id = :actor)
     AND (:session IS NULL OR session_id = :session)
-ORDER BY occurred_at, audit_id
+ORDER BY occurred_at + 0, audit_id
 LIMIT :limit OFFSET :offset;
