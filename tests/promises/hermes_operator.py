@@ -107,6 +107,11 @@ PROMISES = (
         diverges="The reference delegates to a peer of its own.",
     ),
     Promise(
+        id="docs:operator:page",
+        source="own choice",
+        sentence="The operator's page for users names every setting with its default and bounds, and every reason.",
+    ),
+    Promise(
         id="hermes:operator:embedded",
         source="issue 3",
         sentence="With nothing else installed, an objective is carried out, its approval answered or denied, and its "
