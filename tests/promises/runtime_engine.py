@@ -44,4 +44,16 @@ PROMISES = (
         source="design D13",
         sentence="An interrupted action keeps its session: nobody comes between.",
     ),
+    Promise(
+        id="runtime:lifecycle:one-table",
+        source="runtime behaviour §3",
+        sentence="One table holds every legal move of an action with its cause; each statement that writes a state "
+        "moves from the states that the table names, under the guards that it names, and changes nothing otherwise.",
+    ),
+    Promise(
+        id="runtime:lifecycle:too-late",
+        source="runtime behaviour §3, §10; design D8, D9",
+        sentence="What comes too late (a second settlement, a cancel, another decision) changes neither the action nor "
+        "its events, and a cancel answers what there is.",
+    ),
 )

@@ -54,7 +54,8 @@ UPDATE actions SET
     uncertain = :uncertain, parked = NULL, last_error = NULL, lease_owner = NULL, lease_expires_at = NULL,
     dead_letter_reason = CASE WHEN queued_at IS NOT NULL AND :state = 'failed' THEN :reason END
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
-    AND state IN ('queued', 'running', 'pending_approval') AND (:lease IS NULL OR lease_number = :lease)
+    AND (state = 'running' OR (state IN ('queued', 'pending_approval') AND :state <> 'completed'))
+    AND (:lease IS NULL OR lease_number = :lease)
 RETURNING attempt;
 
 -- name: fetch_key
