@@ -19,6 +19,7 @@ from tests.support.hermes_streams import failed
 from tests.support.hermes_stub import Arrived, Reply, reply_error, reply_json
 from tests.support.memory_state import MemoryState
 from tests.support.operator_runs import ENDED, QUICK, Site
+from tests.support.runtime_clock import ManualClock
 
 
 @pytest.mark.requirement("hermes:operator:bound-before", "hermes:operator:start-body", "hermes:operator:ends")
@@ -89,6 +90,24 @@ async def test_equal_calls_at_once_and_later_start_one_run() -> None:
         outcomes = await asyncio.gather(*calls)
         later = await site.send(call)
     assert [outcome.output["status"] for outcome in (*outcomes, later)] == ["completed"] * 4
+    assert site.starts == 1
+
+
+@pytest.mark.requirement("hermes:operator:start-failed", "hermes:operator:one-start")
+async def test_a_start_that_takes_longer_than_its_claim_is_unknown_to_who_waits() -> None:
+    clock = ManualClock()
+    policy = OperatorPolicy(poll_interval_ms=60_000, start_claim_ttl_ms=300_000)
+    async with Site.open(clock=clock, policy=policy) as site:
+        site.stub.on("POST", "/v1/runs", Reply(behaviour="stall"))
+        starting = asyncio.create_task(site.run())
+        await site.stub.stalled.wait()
+        waiting = asyncio.create_task(site.run())
+        await clock.until_asleep(60)
+        clock.advance(300_000)
+        failure = failed(await waiting, "operator_outcome_unknown")
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+    assert (failure.uncertain, failure.details["reason"]) == (True, "start_interrupted")
     assert site.starts == 1
 
 
