@@ -14,7 +14,18 @@ from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import Caller, Runtime
-from tests.support.runtime_site import Crash, Site, action, ask, authority, decision, error_code, requester, reviewer
+from tests.support.runtime_site import (
+    READING,
+    Crash,
+    Site,
+    action,
+    ask,
+    authority,
+    decision,
+    error_code,
+    requester,
+    reviewer,
+)
 
 FIRST, SECOND, THIRD = (f"human:example:{name}" for name in ("reviewer", "second", "third"))
 
@@ -212,3 +223,80 @@ async def test_what_was_sent_can_no_longer_be_revoked(site: Site) -> None:
         assert await refusal(runtime, revoking, who(SECOND)) == "approval_not_pending"
         assert (await runtime.result(given.id, requester())).status == "completed"
         assert (await runtime.approval(request.id, who(FIRST))).status == "approved"
+
+
+@pytest.mark.requirement("approval:revoked")
+async def test_cancelling_a_pending_action_revokes_its_approval_with_the_votes_that_it_has(site: Site) -> None:
+    canceller = requester(scopes=READING | {"action:write"})
+    async with site.open() as runtime:
+        given, request = await ask(site, runtime)
+        await runtime.decide(by(request, FIRST), who(FIRST))
+        cancelled = await runtime.cancel(given.id, canceller, reason="no longer wanted")
+        assert (await runtime.approval(request.id, who(FIRST))).status == "revoked"
+        assert await refusal(runtime, by(request, SECOND), who(SECOND)) == "approval_not_pending"
+    assert (cancelled.status, site.connector.sends) == ("cancelled", [])
+
+
+@pytest.mark.requirement("approval:quorum:counts-different-approvers")
+async def test_the_view_shows_the_latest_vote_and_a_voter_finds_what_it_voted_on(site: Site) -> None:
+    reading = who(FIRST).scopes | {"receipt:read"}
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+        await runtime.decide(by(request, FIRST, reason="first"), who(FIRST))
+        pending = await runtime.approval(request.id, who(SECOND))
+        mine = await runtime.approvals(who(SECOND), approver=FIRST)
+        none = await runtime.approvals(who(SECOND), approver=SECOND)
+        await runtime.decide(by(request, SECOND, reason="second"), who(SECOND))
+        ended = await runtime.approval(
+            request.id, reviewer(principal=FIRST, scopes=frozenset(reading)), include_receipts=True
+        )
+        with pytest.raises(RequestRefused) as refused:
+            await runtime.approval(request.id, who(FIRST), include_receipts=True)
+    assert pending.decision is not None
+    assert (pending.status, pending.decision.reason) == ("pending", "first")
+    assert ([each.request.id for each in mine.approvals], none.approvals) == ([request.id], [])
+    assert ended.decision is not None
+    assert (ended.status, ended.decision.reason) == ("approved", "second")
+    assert ended.receipt_chain is not None
+    assert [receipt.receipt_type for receipt in ended.receipt_chain.receipts] == [
+        "policy_decision",
+        "approval_requested",
+        "approval_granted",
+        "result_returned",
+    ]
+    assert wire.receipt_root(ended.receipt_chain.receipts) == ended.receipt_chain.root_hash
+    assert refused.value.code == "auth.not_authorized"
+
+
+@pytest.mark.requirement("runtime:approval:runs-once", "approval:quorum:at-once")
+@pytest.mark.parametrize("point", ["after_decision", "after_lock", "after_prepare"])
+async def test_the_last_vote_releases_the_action_once_across_a_crash(site: Site, point: str) -> None:
+    async with site.open() as runtime:
+        given, request = await ask(site, runtime)
+        await runtime.decide(by(request, FIRST), who(FIRST))
+        site.faults.point = point
+        with pytest.raises(Crash):
+            await runtime.decide(by(request, SECOND), who(SECOND))
+    assert site.connector.sends == []
+    async with site.open() as runtime, asyncio.timeout(30):
+        # The identical decision waits for what it released, and changes nothing.
+        stream = await runtime.decide(by(request, SECOND), who(SECOND))
+        result = await runtime.result(given.id, requester())
+    assert [event.kind for event in stream.events] == ["aip.approval.granted", "aip.action.resumed_result"]
+    assert (result.status, len(site.connector.sends)) == ("completed", 1)
+
+
+@pytest.mark.requirement("approval:revoked")
+async def test_a_revocation_survives_a_crash_right_after_it(site: Site) -> None:
+    async with site.open() as runtime:
+        given, request = await ask(site, runtime)
+        await runtime.decide(by(request, FIRST), who(FIRST))
+        revoking = by(request, FIRST, decision="revoked", decision_id="x", target_decision_id=f"decision:of:{FIRST}")
+        site.faults.point = "after_decision"
+        with pytest.raises(Crash):
+            await runtime.decide(revoking, who(FIRST))
+    async with site.open() as runtime:
+        assert error_code(await runtime.result(given.id, requester())) == "policy.approval_revoked"
+        again = await runtime.decide(revoking, who(FIRST))
+    assert [event.kind for event in again.events] == ["aip.approval.revoked", "aip.action.approval_terminal"]
+    assert site.connector.sends == []

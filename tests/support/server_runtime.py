@@ -124,6 +124,7 @@ class ScriptedRuntime:
         cursor: str | None = None,
         limit: int | None = None,
         include_action_status: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalList:
         self.note(
             "approvals",
@@ -144,6 +145,7 @@ class ScriptedRuntime:
         *,
         include_action_status: bool = False,
         include_evidence_payload: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalRecordView:
         self.note("approval", approval_id=approval_id, include_evidence_payload=include_evidence_payload)
         if caller.tenant_id != self.tenant:

@@ -6,7 +6,7 @@ Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from aip_hermes import wire
@@ -135,9 +135,13 @@ class Views:
         cursor: str | None,
         limit: int | None,
         include_action_status: bool,
+        include_receipts: bool,
     ) -> wire.ApprovalList:
-        """Return a page of the approvals that the caller may see, oldest first."""
+        """Return a page of the approvals that the caller may see, oldest first. include_receipts needs `receipt:read`
+        too."""
         need(caller, "approval:read")
+        if include_receipts:
+            need(caller, "receipt:read")
         own_tenant(caller, tenant_id)
         start, size = offset_of(cursor), page_size(limit)
         await self._expire_overdue()
@@ -147,7 +151,7 @@ class Views:
             offset = start
             while rows := self._slice(connection, caller, status=status, requester=requester, offset=offset):
                 for row in rows:
-                    if _decided_by(row, approver) and self._sees(caller, row):
+                    if _decided_by(connection, row, approver) and self._shown(connection, caller, row):
                         if len(found) == size:
                             return found, offset
                         found.append(row)
@@ -155,20 +159,27 @@ class Views:
             return found, None
 
         rows, rest = await self._footing.database.read(page)
-        views = [await self._view(row, include_action_status=include_action_status) for row in rows]
+        views = [await self._view(row, action_status=include_action_status, receipts=include_receipts) for row in rows]
         return wire.ApprovalList(approvals=views, cursor=None if rest is None else f"offset:{rest}")
 
     async def approval(
-        self, approval_id: ApprovalId, caller: Caller, *, include_action_status: bool, include_evidence_payload: bool
+        self,
+        approval_id: ApprovalId,
+        caller: Caller,
+        *,
+        include_action_status: bool,
+        include_evidence_payload: bool,
+        include_receipts: bool,
     ) -> wire.ApprovalRecordView:
         """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
-        need(caller, "approval:read")
+        if include_receipts:
+            need(caller, "receipt:read")
         if include_evidence_payload:
             need(caller, "approval:export")
             need(caller, "approval:sensitive")
         row = await self.seen(approval_id, caller)
         return await self._view(
-            row, include_action_status=include_action_status, include_payload=include_evidence_payload
+            row, action_status=include_action_status, receipts=include_receipts, payload=include_evidence_payload
         )
 
     async def seen(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]:
@@ -179,14 +190,13 @@ class Views:
         row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
         if row is None:
             raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
-        if not (self._sees(caller, row) or await self._has_decided(caller, row)):
+        if not await self._footing.database.read(lambda c: self._shown(c, caller, row)):
             raise refused("approval", "Read", "this approval is neither yours nor yours to decide")
         return row
 
-    async def _has_decided(self, caller: Caller, row: _Row) -> bool:
-        """Whether the caller's is one of several decisions, whatever its authority is now."""
-        decisions = await self._footing.database.read(lambda c: approvals.decisions_of(c, row["approval_id"]))
-        return any(decision["approver_id"] == caller.principal.id for decision in decisions)
+    def _shown(self, connection: Connection, caller: Caller, row: _Row) -> bool:
+        """Whether the caller takes part in an approval, or once voted, whatever its authority is now."""
+        return self._sees(caller, row) or _has_decided(connection, row, caller.principal.id)
 
     async def _action(self, action_id: ActionId, caller: Caller) -> _Row | None:
         address = {"tenant": caller.tenant_id or "", "action_id": action_id}
@@ -242,25 +252,27 @@ class Views:
         return sees_approval(caller, row, authorities=self._authorities, now=self._footing.now_ms())
 
     async def _view(
-        self, row: _Row, *, include_action_status: bool, include_payload: bool = False
+        self, row: _Row, *, action_status: bool, receipts: bool, payload: bool = False
     ) -> wire.ApprovalRecordView:
-        action: _Row | None = None
-        if include_action_status or include_payload:
-            action = await self._footing.database.read(
-                lambda c: approvals.action_of(c, row["tenant"], row["action_id"])
-            )
+        def look(connection: Connection) -> tuple[_Row, Sequence[_Row], wire.ReceiptChain | None]:
+            action = approvals.action_of(connection, row["tenant"], row["action_id"])
+            votes = approvals.decisions_of(connection, row["approval_id"]) if row["decision"] is None else ()
+            return action, votes, _chain(connection, row) if receipts else None
+
+        action, votes, chain = await self._footing.database.read(look)
+        latest = votes[-1]["record"] if votes else row["decision"]
         members: dict[str, Any] = {
             "request": from_json(row["request"]),
+            "decision": from_json(latest),
             "status": row["status"],
+            "action_status": status_of(action, include_result=False) if action_status else None,
+            "receipt_chain": chain,
             "created_at": wire.rfc3339(row["created_at"]),
             "updated_at": wire.rfc3339(row["updated_at"]),
         }
-        if row["decision"] is not None:
-            members["decision"] = from_json(row["decision"])
-        if action is not None and include_action_status:
-            members["action_status"] = status_of(action, include_result=False).wire()
-        if action is not None and include_payload and action["parked"] is not None:
+        if payload and action["parked"] is not None:
             members["evidence_payload"] = _payload(row, from_json(action["parked"])["action"], members["request"])
+        members = {name: value for name, value in members.items() if value is not None}
         return wire.ApprovalRecordView.model_validate(members)
 
 
@@ -294,8 +306,15 @@ def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -
     return payload
 
 
-def _decided_by(row: _Row, approver: str | None) -> bool:
+def _decided_by(connection: Connection, row: _Row, approver: str | None) -> bool:
     if approver is None or row["decided_by"] == approver:
         return True
     selector = from_json(row["request"])["approver_selector"]
-    return bool(selector["type"] == "principal" and selector["id"] == approver)
+    if selector["type"] == "principal" and selector["id"] == approver:
+        return True
+    return _has_decided(connection, row, approver)
+
+
+def _has_decided(connection: Connection, row: _Row, principal_id: str) -> bool:
+    decisions = approvals.decisions_of(connection, row["approval_id"])
+    return any(decision["approver_id"] == principal_id for decision in decisions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -26,9 +27,12 @@ from aip_hermes.runtime.decisions import Decisions
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.execution import Executor
 from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
+from aip_hermes.runtime.fence_hits import counting_refusals
+from aip_hermes.runtime.figures import Load, load
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.keeper import Keeper
 from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.notices import ApprovalWaits, Notices
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
 from aip_hermes.runtime.queue import QueueWorker
@@ -38,6 +42,7 @@ from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Overrun, within
+from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
 
 __all__ = ["Runtime"]
 
@@ -94,10 +99,14 @@ class Runtime:
         new_id: NewId = new_id,
         faults: Faults | None = None,
         limits: RuntimeLimits | None = None,
+        meter: Meter | None = None,
+        spans: Spans | None = None,
+        approval_waits: ApprovalWaits | None = None,
     ) -> Self:
         """Take the data directory, open or make the store, bring interrupted actions to a definite state.
 
         path: the SQLite file; its folder is owned until `aclose`. catalog: made of the connectors' offers.
+        meter, spans: told what happens; None: nobody. approval_waits: told of each approval, once it is committed.
         Approved actions that had not passed their intent start running in the background.
         Raises: AlreadyOwned, StoreRefused, StoreUnavailable; PolicyRefused for an approval policy that can't be kept.
         """
@@ -105,12 +114,21 @@ class Runtime:
         clock = clock or SystemClock()
         owner = OwnerLock(path.parent)
         owner.acquire()
+        meter = meter or NoMeter()
         footing = Footing(
-            database=Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock),
+            database=Database(
+                path,
+                migrations=MIGRATIONS,
+                application_id=APPLICATION_ID,
+                clock=clock,
+                committed=Notices(meter, approval_waits),
+            ),
             clock=clock,
             new_id=new_id,
             faults=faults or NoFaults(),
             limits=limits or RuntimeLimits(),
+            meter=meter,
+            spans=spans or NoSpans(),
         )
         try:
             unfinished = await recover(footing, connectors=connectors)
@@ -171,7 +189,8 @@ class Runtime:
 
         Raises: RequestRefused for a request that never became an action; StoreFailure when the store can't be used.
         """
-        return await self._detached(self._pipeline.submit(action, caller, context))
+        submit = partial(self._pipeline.submit, action, caller, context)
+        return await self._detached(counting_refusals(self._footing, action, caller, submit))
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
         """Decide an approval; an approved action runs before the answer.
@@ -263,6 +282,7 @@ class Runtime:
         cursor: str | None = None,
         limit: int | None = None,
         include_action_status: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalList:
         """Return a page of the approvals that the caller may see. limit: default 100, clamped to 1…1000.
 
@@ -277,6 +297,7 @@ class Runtime:
             cursor=cursor,
             limit=limit,
             include_action_status=include_action_status,
+            include_receipts=include_receipts,
         )
 
     async def approval(
@@ -286,6 +307,7 @@ class Runtime:
         *,
         include_action_status: bool = False,
         include_evidence_payload: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalRecordView:
         """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
         return await self._views.approval(
@@ -293,6 +315,7 @@ class Runtime:
             caller,
             include_action_status=include_action_status,
             include_evidence_payload=include_evidence_payload,
+            include_receipts=include_receipts,
         )
 
     async def approval_context(self, approval_id: ApprovalId | str, caller: Caller) -> Mapping[str, Any]:
@@ -322,6 +345,10 @@ class Runtime:
 
         if not await self._footing.database.write(claim):
             raise MessageReplayed("this message id was used before; a retry needs a new one and the same Action ID")
+
+    async def load(self, tenant: str | None) -> Load:
+        """Return what is unfinished now, of one tenant (empty: of none) or of all."""
+        return await self._footing.database.read(lambda connection: load(connection, tenant=tenant))
 
     async def health(self) -> Mapping[str, Any]:
         """Return `{"ready", "store": {"ready"}, "endpoints": {endpoint id: {"ready", "detail"}}}`."""

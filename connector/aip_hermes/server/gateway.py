@@ -104,6 +104,7 @@ class ActionRuntime(Protocol):
         cursor: str | None = None,
         limit: int | None = None,
         include_action_status: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalList: ...
 
     async def approval(
@@ -113,6 +114,7 @@ class ActionRuntime(Protocol):
         *,
         include_action_status: bool = False,
         include_evidence_payload: bool = False,
+        include_receipts: bool = False,
     ) -> wire.ApprovalRecordView: ...
 
     async def approval_context(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]: ...

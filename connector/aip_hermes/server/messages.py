@@ -140,6 +140,7 @@ class Messages:
             cursor=asked.cursor,
             limit=clamped(asked.limit),
             include_action_status=asked.include_action_status,
+            include_receipts=asked.include_receipts,
         )
         return {"approval_list": page}
 
@@ -150,6 +151,7 @@ class Messages:
             caller,
             include_action_status=asked.include_action_status,
             include_evidence_payload=asked.include_evidence_payload,
+            include_receipts=asked.include_receipts,
         )
         return {"approval_record_view": view}
 

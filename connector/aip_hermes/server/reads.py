@@ -86,7 +86,6 @@ class Reads:
     async def approvals(self, request: Request) -> Response:
         caller = self._gateway.authenticate(request)
         query = Query(request.scope["query_string"])
-        query.flag("include_receipts")
         tenant_id = query.identity("tenant_id", TenantId)
         check_tenant(tenant_id, caller)
         page = await self._gateway.runtime.approvals(
@@ -98,6 +97,7 @@ class Reads:
             cursor=query.text("cursor"),
             limit=query.limit(at_most=MAX_LIST_LIMIT),
             include_action_status=query.flag("include_action_status"),
+            include_receipts=query.flag("include_receipts"),
         )
         return _bare("approval_list", page)
 
@@ -105,13 +105,13 @@ class Reads:
         caller = self._gateway.authenticate(request)
         approval_id = path_identity(request.path_params["approval_id"], ApprovalId, name="approval_id")
         query = Query(request.scope["query_string"])
-        query.flag("include_receipts")
         check_tenant(query.text("tenant_id"), caller)
         view = await self._gateway.runtime.approval(
             approval_id,
             caller,
             include_action_status=query.flag("include_action_status"),
             include_evidence_payload=query.flag("include_evidence_payload"),
+            include_receipts=query.flag("include_receipts"),
         )
         return _bare("approval_record_view", view)
 
