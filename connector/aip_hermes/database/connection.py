@@ -6,7 +6,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "Note"]
+
+Note = tuple[str, Mapping[str, Any]]
+"""What happened, and its facts, for whoever listens to a store's commits."""
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -14,16 +17,22 @@ _NOTHING: Mapping[str, Any] = {}
 class Connection:
     """One transaction's view of the store. Valid only inside the function it was handed to."""
 
-    __slots__ = ("_changes", "_raw")
+    __slots__ = ("_changes", "_notes", "_raw")
 
-    def __init__(self, raw: sqlite3.Connection) -> None:
+    def __init__(self, raw: sqlite3.Connection, notes: list[Note] | None = None) -> None:
         self._raw = raw
+        self._notes = notes
         self._changes = 0
 
     @property
     def changes(self) -> int:
         """Rows that the last `execute` inserted, updated or deleted."""
         return self._changes
+
+    def note(self, name: str, **facts: Any) -> None:
+        """Tell whoever listens to this store's commits, once this transaction is committed, and never if it is not."""
+        if self._notes is not None:
+            self._notes.append((name, facts))
 
     def execute(self, query: str, params: Mapping[str, Any] = _NOTHING) -> list[dict[str, Any]]:
         """Run one statement with `:name` parameters and return all its rows as dictionaries, RETURNING included."""

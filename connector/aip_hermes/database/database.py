@@ -21,7 +21,7 @@ from typing import Any, Generic, Self, TypeVar
 import structlog
 
 from aip_hermes.database import migrations as schema
-from aip_hermes.database.connection import Connection
+from aip_hermes.database.connection import Connection, Note
 from aip_hermes.database.failures import StoreClosed, StoreFailure, StoreRefused, StoreUnavailable, translated
 from aip_hermes.database.sqlite import Thread, header, open_thread
 from aip_hermes.ports import Clock, SystemClock
@@ -48,7 +48,8 @@ class Database:
 
     path: the SQLite file; missing folders are made (0700), a file without tables is new. migrations: package with
     `0001_….sql`. application_id: stands in the file's header; a file with tables and another id is refused untouched.
-    read_only: no file is made, nothing is migrated.
+    read_only: no file is made, nothing is migrated. committed: called in this loop with each note of a transaction
+    that was committed, before its caller is answered.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
     through and undo it alone.
@@ -62,8 +63,10 @@ class Database:
         application_id: int,
         read_only: bool = False,
         clock: Clock | None = None,
+        committed: Callable[[Note], None] | None = None,
     ) -> None:
         self.path = Path(path)
+        self._committed = committed
         self._migrations = schema.load(migrations)
         self._application_id = application_id
         self._read_only = read_only
@@ -132,11 +135,14 @@ class Database:
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             batch = [write for write in batch if not write.answer.cancelled()]
             functions = [write.function for write in batch]
+            notes: list[Note] = []
             try:
-                results = await self._writer.run(partial(_commit_together, functions=functions))
+                results = await self._writer.run(partial(_commit_together, functions=functions, notes=notes))
             except BaseException as error:
                 failure = translated(error) if isinstance(error, sqlite3.Error) else error
                 results = [(False, failure)] * len(batch)
+                notes.clear()
+            self._tell(notes)
             for write, (done, value) in zip(batch, results, strict=True):
                 if write.answer.cancelled():
                     continue
@@ -144,6 +150,16 @@ class Database:
                     write.answer.set_result(value)
                 else:
                     write.answer.set_exception(value)
+
+    def _tell(self, notes: Sequence[Note]) -> None:
+        listener = self._committed
+        if listener is None:
+            return
+        for note in notes:
+            try:
+                listener(note)
+            except Exception as error:  # who listens can't undo a commit, nor keep its caller waiting
+                log.error("database.listener_broken", note=note[0], error_type=type(error).__name__, exc_info=error)
 
     async def _hop(self, thread: Thread, function: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -246,10 +262,12 @@ def _journal_mode(raw: sqlite3.Connection) -> str:
     return str(raw.execute("PRAGMA journal_mode").fetchone()[0])
 
 
-def _in_transaction(raw: sqlite3.Connection, function: Callable[[Connection], T], *, begin: str) -> T:
+def _in_transaction(
+    raw: sqlite3.Connection, function: Callable[[Connection], T], *, begin: str, notes: list[Note] | None = None
+) -> T:
     raw.execute(begin)
     try:
-        result = function(Connection(raw))
+        result = function(Connection(raw, notes))
         raw.execute("COMMIT")
     except BaseException:
         if raw.in_transaction:
@@ -259,24 +277,36 @@ def _in_transaction(raw: sqlite3.Connection, function: Callable[[Connection], T]
 
 
 def _commit_together(
-    raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]]
+    raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]], notes: list[Note]
 ) -> list[tuple[bool, Any]]:
-    """Run all in one transaction; each fails alone. Returns (True, result) or (False, exception) per function."""
+    """Run all in one transaction; each fails alone. Returns (True, result) or (False, exception) per function.
+
+    notes: gets those of the functions whose rows were kept.
+    """
     if not functions:
         return []
     if len(functions) == 1:
         try:
-            return [(True, _in_transaction(raw, functions[0], begin="BEGIN IMMEDIATE"))]
+            return [(True, _in_transaction(raw, functions[0], begin="BEGIN IMMEDIATE", notes=notes))]
         except BaseException as error:
+            notes.clear()
             return [(False, _meaning(error))]
-    return _in_transaction(raw, lambda connection: _each_alone(raw, connection, functions), begin="BEGIN IMMEDIATE")
+
+    def each(connection: Connection) -> list[tuple[bool, Any]]:
+        return _each_alone(raw, connection, functions, notes)
+
+    return _in_transaction(raw, each, begin="BEGIN IMMEDIATE", notes=notes)
 
 
 def _each_alone(
-    raw: sqlite3.Connection, connection: Connection, functions: Sequence[Callable[[Connection], Any]]
+    raw: sqlite3.Connection,
+    connection: Connection,
+    functions: Sequence[Callable[[Connection], Any]],
+    notes: list[Note],
 ) -> list[tuple[bool, Any]]:
     results: list[tuple[bool, Any]] = []
     for function in functions:
+        before = len(notes)
         raw.execute("SAVEPOINT operation")
         try:
             results.append((True, function(connection)))
@@ -285,6 +315,7 @@ def _each_alone(
                 # The engine gave up the whole transaction (disk full, I/O): nobody's write was kept.
                 raise
             raw.execute("ROLLBACK TO operation")
+            del notes[before:]
             results.append((False, _meaning(error)))
         raw.execute("RELEASE operation")
     return results

@@ -15,6 +15,7 @@ from aip_hermes.runtime import digests
 from aip_hermes.runtime.approvals import action_of
 from aip_hermes.runtime.events import append_audit, append_event
 from aip_hermes.runtime.failures import HumanApprovalRequired, Interrupted
+from aip_hermes.runtime.notices import APPROVAL_WAITS
 from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.settlement import origin_of
 from aip_hermes.runtime.store import QUERIES, to_json
@@ -117,6 +118,15 @@ def park(
         actor=submission.principal.wire(),
     )
     _witness(connection, submission, request, now=now)
+    connection.note(
+        APPROVAL_WAITS,
+        tenant=submission.tenant,
+        approval_id=request.id,
+        capability_id=submission.action.capability_id,
+        endpoint_id=str(submission.offer.endpoint_id),
+        requester_id=request.requester.id,
+        expires_at=None if request.expires_at is None else wire.parse_rfc3339(request.expires_at),
+    )
     return stored
 
 

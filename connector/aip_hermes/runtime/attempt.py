@@ -148,10 +148,10 @@ class Attempts:
 
     async def _prepare(self, submission: Submission, call: Call) -> Prepared:
         described = submission.resumed.snapshot if submission.resumed else None
+        seconds = self._seconds(submission, call)
         try:
-            return await within(
-                self._seconds(submission, call), submission.handler.prepare(call, described), clock=self._footing.clock
-            )
+            with self._footing.spans.step("prepare"):
+                return await within(seconds, submission.handler.prepare(call, described), clock=self._footing.clock)
         except Overrun:
             raise overrun(submission, uncertain=False) from None
 
@@ -171,15 +171,20 @@ class Attempts:
             raise Interrupted("the claim was lost before anything was sent")
 
     async def _send(self, submission: Submission, call: Call, prepared: Prepared) -> Outcome:
+        began = self._footing.clock.monotonic()
         try:
             sending = submission.handler.send(
                 call, prepared, publish=self._publish(submission), state=self._state(submission)
             )
-            return await within(self._seconds(submission, call), sending, clock=self._footing.clock)
+            with self._footing.spans.step("send"):
+                return await within(self._seconds(submission, call), sending, clock=self._footing.clock)
         except ActionFailed as failure:
             return failure
         except Overrun:
             return overrun(submission, uncertain=not submission.read_only)
+        finally:
+            about, seconds = submission.about, self._footing.clock.monotonic() - began
+            self._footing.meter.provider_took(tenant=about.tenant, operation=about.operation, seconds=seconds)
 
     def _publish(self, submission: Submission) -> Publish:
         if not submission.handler.operation.streaming:
@@ -199,9 +204,10 @@ class Attempts:
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000
         try:
-            confirmed = await within(
-                seconds, submission.handler.confirm(call, prepared, outcome), clock=self._footing.clock
-            )
+            with self._footing.spans.step("confirm"):
+                confirmed = await within(
+                    seconds, submission.handler.confirm(call, prepared, outcome), clock=self._footing.clock
+                )
         except (Overrun, ActionFailed):
             return outcome
         except Exception as exc:

@@ -51,6 +51,12 @@ class Executor:
         ready: what `prepare` gave before a claim that carries the intent, or how it refused.
         Raises: StoreUnavailable when the result could not be stored in time; the attempt is then settled later.
         """
+        with self._footing.spans.attempt(submission.about) as span:
+            stored = await self._run(submission, ready)
+            span.outcome(stored)
+            return stored
+
+    async def _run(self, submission: Submission, ready: Prepared | ActionFailed | None) -> Mapping[str, Any] | None:
         progress = Progress(self._known(submission), intent=isinstance(ready, Prepared) or submission.interrupted)
         address = {"tenant": submission.tenant, "action_id": submission.action.id}
         self._footing.running.enter(progress.running, **address)
@@ -79,6 +85,13 @@ class Executor:
 
         Returns: what is kept, or the verdict of an equal read that settled first.
         """
+        with self._footing.spans.attempt(submission.about) as span:
+            stored = await self._read(submission)
+            if isinstance(stored, Mapping):
+                span.outcome(stored)
+            return stored
+
+    async def _read(self, submission: Submission) -> Mapping[str, Any] | Verdict:
         unknown = RunningAction(cancellable=False, cancel_ms=0)
         outcome = await self._attempts.run(submission, None, Progress(unknown))
         await self._footing.faults.reach("before_settle")
@@ -90,7 +103,8 @@ class Executor:
             return self._settle_in(connection, submission.with_changes(attempt=verdict.attempt), outcome)
 
         outcome = _storable(submission, outcome)
-        stored = await self._footing.database.write(once)
+        with self._footing.spans.step("settle"):
+            stored = await self._footing.database.write(once)
         await self._footing.faults.reach("after_settle")
         return stored
 
@@ -119,7 +133,10 @@ class Executor:
                 try:
                     # Who was asked to stop makes no further try.
                     end = self._settle_in if progress.running.asked.is_set() else self._settle_or_wait
-                    stored = await self._footing.database.write(partial(end, submission=submission, outcome=outcome))
+                    with self._footing.spans.step("settle"):
+                        stored = await self._footing.database.write(
+                            partial(end, submission=submission, outcome=outcome)
+                        )
                     break
                 except StoreUnavailable as exc:
                     if exc.kind == "closed":

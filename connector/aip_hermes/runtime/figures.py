@@ -1,4 +1,4 @@
-"""How full the store is: what an operator looks at, for one tenant or for all."""
+"""How full the store is: what an operator looks at."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aip_hermes.database import Connection
 from aip_hermes.runtime.store import QUERIES
 
-__all__ = ["StoreFigures", "figures"]
+__all__ = ["Load", "StoreFigures", "figures", "load"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,3 +26,17 @@ class StoreFigures:
 def figures(connection: Connection, *, now: int) -> StoreFigures:
     """Count over the whole store; it reads every action once. now: Unix milliseconds."""
     return StoreFigures(**connection.execute(QUERIES["store_figures"], {"now": now})[0])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """Actions that are not settled: in the queue, running, waiting for a decision."""
+
+    queued: int
+    running: int
+    pending: int
+
+
+def load(connection: Connection, *, tenant: str | None) -> Load:
+    """Count what is unfinished, of one tenant (empty: those without one) or of all; reads nothing else."""
+    return Load(**connection.execute(QUERIES["load_figures"], {"tenant": tenant})[0])

@@ -11,6 +11,7 @@ from aip_hermes.runtime.cancellation import RunningActions
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.retry import Jitter, no_jitter
 from aip_hermes.runtime.waiting import Finished, Watchers
+from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
 
 __all__ = ["Footing"]
 
@@ -23,7 +24,7 @@ class Footing:
     process. queued: set when the queue's worker should look. None of these outlives the process.
 
     worker: names this process in the leases of what it works on; another one after each start. jitter: how much longer
-    than the policy says a failed try waits.
+    than the policy says a failed try waits. meter, spans: who counts and who follows what happens here.
     """
 
     database: Database
@@ -39,6 +40,8 @@ class Footing:
     """Set after each approval that was asked."""
     worker: str = field(default_factory=lambda: new_id("worker:"))
     jitter: Jitter = no_jitter
+    meter: Meter = field(default_factory=NoMeter)
+    spans: Spans = field(default_factory=NoSpans)
 
     def now_ms(self) -> int:
         """Return Unix time in milliseconds."""

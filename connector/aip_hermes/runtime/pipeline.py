@@ -38,6 +38,7 @@ from aip_hermes.runtime.failures import (
     TransactionUnsupported,
 )
 from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim, fence_of, in_progress, look
+from aip_hermes.runtime.fence_hits import count_hit
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import from_json, to_json
 from aip_hermes.runtime.submission import Submission
@@ -328,6 +329,7 @@ class Pipeline:
 
     async def _from_verdict(self, submission: Submission, verdict: Verdict) -> _Answer:
         """Answer from the store, or wait for the one who runs. Who asked for no result now is told that it waits."""
+        count_hit(self._footing, submission, verdict)
         if isinstance(verdict, Running) and submission.action.mode == "async":
             return acknowledged(verdict.owner)
         if isinstance(verdict, Running):

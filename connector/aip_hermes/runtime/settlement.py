@@ -19,6 +19,7 @@ from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.erasure import Keeping, erase_about, mark
 from aip_hermes.runtime.events import Origin, action_event_id, append_audit, append_event, result_event_id
 from aip_hermes.runtime.fence import settle_key
+from aip_hermes.runtime.notices import ENDED
 from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.serial import release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
@@ -141,6 +142,13 @@ def settle(
     if ending.erases:
         erase_about(connection, ending.erases, now=now)
     _tell(connection, row, stored, ending, now=now)
+    connection.note(
+        ENDED,
+        tenant=tenant,
+        capability_id=row["capability_id"],
+        status=stored["status"],
+        uncertain=ending.uncertain,
+    )
     if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
         _tell_queued(connection, row, stored, by_worker=lease is not None, now=now)
     return stored

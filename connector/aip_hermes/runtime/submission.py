@@ -21,6 +21,7 @@ from aip_hermes.ids import (
 from aip_hermes.runtime import digests
 from aip_hermes.runtime.caller import Caller, MessageContext
 from aip_hermes.runtime.store import to_json
+from aip_hermes.telemetry import About
 
 __all__ = ["RESERVATION_GRACE_MS", "Fence", "Resumption", "Submission", "Taken"]
 
@@ -103,6 +104,18 @@ class Submission:
     def tenant(self) -> str:
         """The tenant column: the empty string stands for none."""
         return self.actor.tenant_id or ""
+
+    @property
+    def about(self) -> About:
+        """What is told about the attempt to who counts and who follows."""
+        observability = self.action.observability
+        return About(
+            tenant=self.tenant,
+            action_id=self.action.id,
+            capability_id=self.action.capability_id,
+            attempt=self.attempt,
+            trace_id=observability.trace_id if observability else None,
+        )
 
     @property
     def offer(self) -> Offer:

@@ -9,3 +9,12 @@ SELECT
         WHERE state = 'running' AND reserved_until <= :now AND COALESCE(lease_expires_at, 0) <= :now) AS stuck,
     COUNT(*) FILTER (WHERE uncertain = 1) AS uncertain
 FROM actions;
+
+-- name: load_figures
+-- How many actions of a tenant, or of all, are unfinished, by state; bounded by their number.
+SELECT
+    COUNT(*) FILTER (WHERE state = 'queued') AS queued,
+    COUNT(*) FILTER (WHERE state = 'running') AS running,
+    COUNT(*) FILTER (WHERE state = 'pending_approval') AS pending
+FROM actions
+WHERE state IN ('queued', 'running', 'pending_approval') AND (:tenant IS NULL OR tenant = :tenant);
