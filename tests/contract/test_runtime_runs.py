@@ -37,9 +37,9 @@ async def test_a_started_run_keeps_its_session_closed_for_its_time(site: Site, r
         assert closed.error is not None
         assert (closed.error.code, closed.error.retry_after_ms) == ("connector.scripted.session_busy", 900_000)
         assert closed.error.details is not None
-        assert closed.error.details["previous_uncertain"] == run.id
+        assert (closed.error.details["reason"], closed.error.details["started_by"]) == ("closed_by_run", run.id)
         assert (await site.submit(runtime, action("session_chat"))).status == "completed"
-        assert site.connector.sends[-1].previous_uncertain == run.id
+        assert site.connector.sends[-1].previous_uncertain is None
         site.clock.advance(900_000)
         assert (await site.submit(runtime, fork)).status == "completed"
 
@@ -88,8 +88,33 @@ async def test_the_end_of_a_run_opens_nothing_that_something_else_closed(site: S
         assert closed.error is not None
         assert closed.error.details is not None
         assert closed.error.details["previous_uncertain"] == turn.id
+        assert closed.error.details["reason"] == "closed_by_uncertain_turn"
         site.clock.advance(900_000)
         assert (await site.submit(runtime, action("session_fork", idempotency_key="F2"))).status == "completed"
+
+
+@pytest.mark.requirement("runtime:serial:run-ends")
+async def test_an_operator_that_saw_its_run_end_keeps_nothing_closed(site: Site) -> None:
+    async def whole_run(call: Call) -> Answer:
+        return Answer(output={"status": "completed"}, ends="scripted:run_1")
+
+    site.connector.send = whole_run
+    run = action("run_start", idempotency_key="R", input={"session_id": "s1", "input": "go"})
+    async with site.open() as runtime:
+        await site.submit(runtime, run)
+        assert (await site.submit(runtime, action("session_fork", idempotency_key="F"))).status == "completed"
+
+
+@pytest.mark.requirement("runtime:serial:run-ends")
+async def test_a_turn_during_a_run_is_told_of_the_uncertain_turn_before_it(site: Site) -> None:
+    site.connector.send = _of_runs("answered")
+    turn, next_turn = action("session_chat"), action("session_chat")
+    async with site.open() as runtime:
+        await site.submit(runtime, turn)
+        site.clock.advance(1)
+        await site.submit(runtime, action("run_start", idempotency_key="R", input={"session_id": "s1", "input": "go"}))
+        await site.submit(runtime, next_turn)
+    assert site.connector.sends[-1].previous_uncertain == turn.id
 
 
 def _of_runs(end: str) -> Callable[[Call], Awaitable[Answer]]:

@@ -150,7 +150,7 @@ def _go_back(
     )
     if not moved:
         raise LostClaim(f"attempt {submission.attempt} of {submission.action.id} is no longer ours to repeat")
-    release_lock(connection, **address, goes_on=False, now=now)
+    release_lock(connection, tenant=submission.tenant, action_id=submission.action.id, now=now)
     (row,) = connection.execute(QUERIES["fetch_action"], address)
     append_event(
         connection,

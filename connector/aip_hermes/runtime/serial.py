@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Call, SerialKey
@@ -20,7 +20,25 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.waiting import Overrun, within
 
-__all__ = ["Busy", "Held", "SerialLocks", "end_work", "release_lock"]
+__all__ = ["Busy", "GoesOn", "Held", "SerialLocks", "end_work", "release_lock"]
+
+
+GoesOn = Literal["uncertain_turn", "run"]
+"""What keeps a session closed to exclusive use after its action has ended."""
+
+_WHY: Final[Mapping[GoesOn, tuple[str, str, str]]] = {
+    "uncertain_turn": (
+        "an earlier turn of the session ended uncertain and may still be going on; nothing was sent",
+        "closed_by_uncertain_turn",
+        "previous_uncertain",
+    ),
+    "run": (
+        "a run that was started in the session goes on; nothing was sent: query the run, its end opens the session",
+        "closed_by_run",
+        "started_by",
+    ),
+}
+"""Sentence, reason, and the member of the details that names the action."""
 
 
 class Busy(Exception):
@@ -150,9 +168,7 @@ class SerialLocks:
         )
         if not taken:
             return connection.execute(QUERIES["fetch_lock"], {"serial_key": key.key})[0]
-        still_open = taken[0]["closed_until"] is not None and taken[0]["closed_until"] > now
-        previous = ActionId(taken[0]["uncertain_action"]) if still_open else None
-        return Held(key=key, previous_uncertain=previous)
+        return Held(key=key, previous_uncertain=_still_uncertain(taken[0], now=now))
 
     def _closed(self, key: SerialKey, row: Mapping[str, Any], closed_for_ms: int) -> Busy:
         if row["holder_action"] is not None:
@@ -161,12 +177,13 @@ class SerialLocks:
                 details={**key.subject, "reason": "held"},
                 retry_after_ms=1000,
             )
+        message, reason, names = _WHY[row["closed_by"] or "uncertain_turn"]
         return Busy(
-            "an earlier turn or run of the session may still be going on; nothing was sent",
+            message,
             details={
                 **key.subject,
-                "reason": "closed_by_uncertain_turn",
-                "previous_uncertain": row["uncertain_action"],
+                "reason": reason,
+                names: row["uncertain_action"],
                 "closed_until": wire.rfc3339(row["closed_until"]),
             },
             retry_after_ms=closed_for_ms,
@@ -174,15 +191,22 @@ class SerialLocks:
 
 
 def release_lock(
-    connection: Connection, *, tenant: str, action_id: str, goes_on: bool, now: int, work: str | None = None
+    connection: Connection,
+    *,
+    tenant: str,
+    action_id: str,
+    now: int,
+    goes_on: GoesOn | None = None,
+    work: str | None = None,
 ) -> None:
     """Give back whatever the action holds; a turn that may go on closes its session to exclusive use for its hold time.
 
-    goes_on: it ended uncertain, or it started a run. work: the run's name, where it has one.
+    goes_on: what may, None for nothing. work: the run's name, where it has one.
     """
     params = {"tenant": tenant, "action_id": action_id}
-    if goes_on:
-        connection.execute(QUERIES["close_session"], {**params, "now": now, "work": work})
+    if goes_on is not None:
+        closing = {**params, "now": now, "work": work, "closed_by": goes_on}
+        connection.execute(QUERIES["close_session"], closing)
     connection.execute(QUERIES["give_lock_back"], params)
     if connection.changes:
         connection.execute(QUERIES["drop_idle_locks"], {"now": now})
@@ -193,6 +217,17 @@ def end_work(connection: Connection, work: str, *, now: int) -> None:
     connection.execute(QUERIES["end_work"], {"work": work})
     if connection.changes:
         connection.execute(QUERIES["drop_idle_locks"], {"now": now})
+
+
+def _still_uncertain(row: Mapping[str, Any], *, now: int) -> ActionId | None:
+    """Return the turn that ended uncertain and may still run; a run that goes on is nothing uncertain."""
+    for action, until, by in (
+        (row["uncertain_action"], row["closed_until"], row["closed_by"]),
+        (row["before_action"], row["before_until"], row["before_by"]),
+    ):
+        if action is not None and (until or 0) > now and by != "run":
+            return ActionId(action)
+    return None
 
 
 def _on_behalf_of(call: Call, holder: Call) -> bool:

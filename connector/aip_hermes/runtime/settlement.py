@@ -21,7 +21,7 @@ from aip_hermes.runtime.events import Origin, action_event_id, append_audit, app
 from aip_hermes.runtime.fence import settle_key
 from aip_hermes.runtime.notices import ENDED
 from aip_hermes.runtime.receipts import approval_chain, witness
-from aip_hermes.runtime.serial import release_lock
+from aip_hermes.runtime.serial import GoesOn, end_work, release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
 __all__ = ["Ending", "LostClaim", "origin_of", "settle"]
@@ -29,6 +29,9 @@ __all__ = ["Ending", "LostClaim", "origin_of", "settle"]
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
 """Who witnesses an end."""
+
+_SETTLED_AS: Final = {"requires_human": "completed"}
+"""States of results that have another name. What waits for a person has ended: another action answers it."""
 
 _REASON: Final = 512
 """Characters of the sentence that is kept with a dead letter."""
@@ -79,9 +82,23 @@ class Ending:
         return isinstance(self.outcome, ActionFailed) and self.outcome.frees_key
 
     @property
-    def goes_on(self) -> bool:
-        """Whether something may still be going on at the provider in the session that the action named."""
-        return self.uncertain or (self.starts_run and isinstance(self.outcome, Answer))
+    def goes_on(self) -> GoesOn | None:
+        """What may still be going on at the provider in the session that the action named."""
+        if self.starts_run and self.ends is not None:
+            return None
+        if self.uncertain:
+            return "uncertain_turn"
+        return "run" if self.starts_run and isinstance(self.outcome, Answer) else None
+
+    @property
+    def begins(self) -> str | None:
+        """The work at the provider that goes on after it, where that has a name."""
+        return self.outcome.begins if isinstance(self.outcome, Answer) else None
+
+    @property
+    def ends(self) -> str | None:
+        """The work at the provider that it shows to be over, whoever began it."""
+        return None if isinstance(self.outcome, Cancelled) else self.outcome.ends
 
     @property
     def uncertain(self) -> bool:
@@ -110,10 +127,11 @@ def settle(
     now: int,
     new_id: NewId,  # noqa: ARG001
     lease: int | None = None,
+    by_worker: bool = False,
 ) -> dict[str, Any]:
     """Write an attempt's end and return what is kept of its result.
 
-    lease: the number of the lease under which a worker took it from the queue; None for who needs none.
+    lease: the number of the lease under which it ran; None for who needs none. by_worker: it came from the queue.
 
     Raises: LostClaim; then nothing is written.
     """
@@ -124,7 +142,7 @@ def settle(
             "tenant": tenant,
             "action_id": action_id,
             "attempt": attempt,
-            "state": stored["status"],
+            "state": _SETTLED_AS.get(stored["status"], stored["status"]),
             "now": now,
             "result": to_json(stored),
             "frees_key": int(ending.frees_key),
@@ -137,7 +155,9 @@ def settle(
         raise LostClaim(f"attempt {attempt} of {action_id} was settled by somebody else")
     row = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
     settle_key(connection, row, frees=ending.frees_key)
-    release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now)
+    release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now, work=ending.begins)
+    if ending.ends is not None:
+        end_work(connection, ending.ends, now=now)
     mark(connection, stored, tenant=tenant, action_id=action_id, keeping=ending.keeping)
     if ending.erases:
         erase_about(connection, ending.erases, now=now)
@@ -150,7 +170,7 @@ def settle(
         uncertain=ending.uncertain,
     )
     if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
-        _tell_queued(connection, row, stored, by_worker=lease is not None, now=now)
+        _tell_queued(connection, row, stored, by_worker=by_worker or lease is not None, now=now)
     return stored
 
 

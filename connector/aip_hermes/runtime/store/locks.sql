@@ -8,7 +8,7 @@ ON CONFLICT (serial_key) DO UPDATE SET
 WHERE (serial_locks.holder_action IS NULL
         OR (serial_locks.holder_tenant = :tenant AND serial_locks.holder_action = :action_id))
     AND (excluded.use_as = 'turn' OR serial_locks.closed_until IS NULL OR serial_locks.closed_until <= :now)
-RETURNING uncertain_action, closed_until;
+RETURNING uncertain_action, closed_until, closed_by, before_action, before_until, before_by;
 
 -- name: fetch_lock
 -- A lock's state.
@@ -25,15 +25,16 @@ WHERE holder_tenant = :tenant AND holder_action = :action_id;
 UPDATE serial_locks SET
     before_action = CASE WHEN CAST(:work AS TEXT) IS NOT NULL AND closed_until > :now THEN uncertain_action END,
     before_until = CASE WHEN CAST(:work AS TEXT) IS NOT NULL AND closed_until > :now THEN closed_until END,
-    uncertain_action = :action_id, closed_until = :now + hold_ms, work = :work
+    before_by = CASE WHEN CAST(:work AS TEXT) IS NOT NULL AND closed_until > :now THEN closed_by END,
+    uncertain_action = :action_id, closed_until = :now + hold_ms, closed_by = :closed_by, work = :work
 WHERE holder_tenant = :tenant AND holder_action = :action_id AND use_as = 'turn'
     AND (closed_until IS NULL OR closed_until < :now + hold_ms);
 
 -- name: end_work
 -- The work that keeps a session closed is over: what had closed it before still does.
 UPDATE serial_locks SET
-    uncertain_action = before_action, closed_until = before_until, work = NULL, before_action = NULL,
-    before_until = NULL
+    uncertain_action = before_action, closed_until = before_until, closed_by = before_by, work = NULL,
+    before_action = NULL, before_until = NULL, before_by = NULL
 WHERE work = :work;
 
 -- name: drop_idle_locks
