@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from aip_hermes import wire
+from aip_hermes.cli.aipctl.decision_hints import STEPS
 from tests.support import client_answers as answers
 from tests.support.client_command import answering_stub, invoke_aipctl
 from tests.support.client_stub_server import Answer, Request, StubServer, running_stub
@@ -227,3 +228,19 @@ def test_request_sends_an_approval_request_as_it_is(stub: StubServer) -> None:
     assert stub.posts[0].json["body"] == {"approval_request": request}
     wrong = invoke_aipctl("approval", "request", stub.url, "[]")
     assert (wrong.exit_code, len(stub.posts)) == (2, 1)
+
+
+@pytest.mark.requirement("aipctl:approval:refusal-step")
+@pytest.mark.parametrize("rule", STEPS)
+def test_a_refused_decision_says_the_step_for_its_rule(rule: str) -> None:
+    def answer(request: Request) -> Answer:
+        if request.method == "GET":
+            return answers.read_routes(request)
+        return answers.refused("auth.not_authorized", "auth", 401, details={"code": rule})
+
+    with running_stub(answer) as stub:
+        done = invoke_aipctl("approval", "approve", stub.url, APPROVAL, "--reason", "x")
+        step = STEPS[rule].format(url=stub.url)
+    assert done.exit_code == 1
+    assert f"rule: {rule}" in done.stderr
+    assert f"next: {step}" in done.stderr

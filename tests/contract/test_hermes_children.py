@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -9,6 +10,9 @@ import pytest
 
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.children import MAX_IDS, MAX_PAGES, PAGE
+from aip_hermes.secret import Secret
+from tests.support.embedded_endpoint import KEY as EMBEDDED_KEY
+from tests.support.embedded_endpoint import served
 from tests.support.hermes_calls import call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_stub import Arrived, Reply, StubEndpoint, reply_error, reply_json, row_of
 
@@ -86,3 +90,20 @@ async def test_odd_rows_are_left_out() -> None:
     looped = family({"s1": ("child", "subagent"), "child": ("s1", "subagent")})
     found, _ = await context_of([*odd, *looped])
     assert (found["orphaned"]["count"], found["may_be_deleted_too"]["ids"]) == (0, ["child"])
+
+
+@pytest.mark.requirement("approval:context:children")
+async def test_what_the_context_names_is_what_the_delete_does(tmp_path: Path) -> None:
+    async with served(tmp_path) as running:
+        await running.create("s1")
+        forked = await running.client.post("/api/sessions/s1/fork", json={"id": "f1", "title": "Fork one"})
+        assert forked.status_code < 300, forked.text
+        endpoint = endpoint_of(str(running.client.base_url).rstrip("/") + "/", key=Secret(EMBEDDED_KEY))
+        async with connector_of(endpoint) as connector:
+            found = await handler_of(connector, "session_delete").context(call_of("session_delete"))
+        before = (await running.session("f1"))["parent_session_id"]
+        deleted = await running.client.delete("/api/sessions/s1")
+        after = (await running.session("f1"))["parent_session_id"]
+    assert found is not None
+    assert (found["orphaned"], found["may_be_deleted_too"]["count"]) == ({"count": 1, "ids": ["f1"]}, 0)
+    assert (before, deleted.status_code, after) == ("s1", 200, None)

@@ -101,4 +101,9 @@ PROMISES = (
         sentence="`approval list` asks for the events of approvals and `approval request` sends an ApprovalRequest, as "
         "the command-line client of the reference does.",
     ),
+    Promise(
+        id="aipctl:approval:refusal-step",
+        source="design D9, AIP HTTP surface §9.4",
+        sentence="A refused decision is followed by the next safe step for the rule that it broke.",
+    ),
 )

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from aip_hermes.cli.aipctl import hints
+from aip_hermes.cli.aipctl.decision_hints import step_after_refusal
 from aip_hermes.cli.aipctl.options import GlobalOptions, current_options
 from aip_hermes.cli.aipctl.terminal import say
 from aip_hermes.ids import ActionId, ApprovalId, IdentityError, PrincipalId
@@ -145,6 +146,7 @@ def _command_failed(exc: ClientFailure, *, url: str, sent: Sent | None, action_i
     next_step = (
         exc.next_step
         or decided
+        or step_after_refusal(exc.details.get("code"), url=url)
         or hints.next_step(exc.code, category=exc.category, retryable=exc.retryable, url=url, action_id=action_id)
     )
     return CommandFailed(*lines, *([f"  next: {next_step}"] if next_step else []), exit_code=FAILED)
