@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,16 @@ class Gate:
         return Answer(output={"done": True})
 
 
+@asynccontextmanager
+async def opened(site: Site, gate: Gate) -> AsyncIterator[Runtime]:
+    """Start the runtime; whatever waits at the gate is let go before it closes."""
+    async with site.open() as runtime, asyncio.timeout(30):
+        try:
+            yield runtime
+        finally:
+            gate.go_on.set()
+
+
 @pytest.fixture
 def gate() -> Gate:
     return Gate()
@@ -61,11 +72,11 @@ async def until_lost(runtime: Runtime, given: wire.Action, logs: Sequence[Mappin
 
 @pytest.mark.requirement("queue:lease:one-owner")
 async def test_what_runs_has_a_lease_that_its_worker_renews(site: Site, gate: Gate) -> None:
-    async with site.open() as runtime, asyncio.timeout(30):
+    async with opened(site, gate) as runtime:
         given = await queued(runtime)
         await gate.sending.wait()
         first = lease_of(await runtime.status(given.id, owner()))
-        assert (first["number"], first["expires_at"]) == (1, "2030-01-01T00:00:30Z")
+        assert first["expires_at"] == "2030-01-01T00:00:30Z"
         await site.clock.until_asleep(HEARTBEAT_S)
         site.clock.advance(round(HEARTBEAT_S * 1000))
         while lease_of(await runtime.status(given.id, owner())) == first:
@@ -80,7 +91,7 @@ async def test_what_runs_has_a_lease_that_its_worker_renews(site: Site, gate: Ga
 @pytest.mark.requirement("queue:lease:one-owner")
 @pytest.mark.parametrize("operation", ["session_chat", "session_get"])
 async def test_a_lease_that_somebody_else_took_over_settles_nothing(site: Site, gate: Gate, operation: str) -> None:
-    async with site.open() as runtime, asyncio.timeout(30):
+    async with opened(site, gate) as runtime:
         given = await queued(runtime, operation)
         await gate.sending.wait()
         await site.edit(TAKEN_OVER)
@@ -88,13 +99,13 @@ async def test_a_lease_that_somebody_else_took_over_settles_nothing(site: Site, 
             gate.go_on.set()
             await until_lost(runtime, given, logs)
         (row,) = await site.rows(LEASE, action_id=given.id)
-        assert (row["state"], row["lease_owner"], row["lease_number"]) == ("running", "worker:other", 2)
+        assert (row["state"], row["lease_owner"]) == ("running", "worker:other")
         assert await events_of(runtime, given.id) == []
 
 
 @pytest.mark.requirement("queue:lease:one-owner")
 async def test_work_whose_lease_is_gone_stops_at_the_next_heartbeat(site: Site, gate: Gate) -> None:
-    async with site.open() as runtime, asyncio.timeout(30):
+    async with opened(site, gate) as runtime:
         given = await queued(runtime, "session_get")
         await gate.sending.wait()
         await site.edit(TAKEN_OVER)
@@ -116,7 +127,7 @@ async def test_a_start_waits_for_no_lease_of_a_process_that_is_gone(tmp_path: Pa
         while "after_lock" not in site.faults.reached:
             await runtime.status(given.id, owner())
     (left,) = await site.rows(LEASE, action_id=given.id)
-    assert (left["state"], left["tries"], left["lease_number"]) == ("running", 1, 1)
+    assert (left["state"], left["tries"]) == ("running", 1)
     assert left["lease_expires_at"] > site.clock.now_ms()
     async with site.open() as runtime:
         assert (await ended(runtime, given.id)).state == "completed"
@@ -128,7 +139,7 @@ async def test_a_start_waits_for_no_lease_of_a_process_that_is_gone(tmp_path: Pa
 @pytest.mark.requirement("queue:delay:in-time")
 async def test_what_waits_too_long_ends_in_time_while_every_worker_is_busy(site: Site, gate: Gate) -> None:
     site.limits = RuntimeLimits(queue_width=1)
-    async with site.open() as runtime, asyncio.timeout(30):
+    async with opened(site, gate) as runtime:
         first = await queued(runtime)
         await gate.sending.wait()
         second = await queued(runtime, idempotency_key="K")
@@ -160,7 +171,7 @@ async def test_what_waits_too_long_ends_in_time_while_every_worker_is_busy(site:
 @pytest.mark.requirement("queue:worker:rests")
 async def test_an_idle_worker_sleeps_long_and_wakes_for_what_is_put_in(site: Site, gate: Gate) -> None:
     gate.go_on.set()
-    async with site.open() as runtime:
+    async with opened(site, gate) as runtime:
         await site.clock.until_asleep(LONGEST_REST_S)
         given = await queued(runtime)
         assert (await ended(runtime, given.id)).state == "completed"

@@ -160,7 +160,7 @@ class Attempts:
             "tenant": submission.tenant,
             "action_id": submission.action.id,
             "attempt": submission.attempt,
-            "lease": submission.taken.lease if submission.taken else None,
+            "lease": submission.lease,
             "now": self._footing.now_ms(),
             "facts": to_json(prepared.facts),
         }

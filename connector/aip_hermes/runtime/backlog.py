@@ -14,6 +14,7 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
+from aip_hermes.runtime import leases
 from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.events import action_event_id, append_event
 from aip_hermes.runtime.failures import Interrupted
@@ -64,7 +65,7 @@ def enqueue(connection: Connection, submission: Submission, footing: Footing) ->
 def take(connection: Connection, footing: Footing, *, room: int) -> Batch:
     """Take what has waited too long, and up to `room` of what is due."""
     now = footing.now_ms()
-    lease = {"now": now, "owner": footing.worker, "until": now + footing.limits.lease_ms}
+    lease = {"now": now, **leases.fresh(footing, now=now)}
     late = connection.execute(QUERIES["take_late"], {**lease, "limit": _LATE_AT_ONCE})
     due = connection.execute(QUERIES["take_due"], {**lease, "limit": room}) if room > 0 else []
     due.sort(key=lambda row: (row["due_at"], row["queued_at"], row["action_id"]))
@@ -92,7 +93,7 @@ def waits_again(
         times = _next_try(submission, outcome, footing, now=now)
     if times is None:
         return False
-    _go_back(connection, submission, outcome, footing, due_at=times[0], late_at=times[1], now=now)
+    _go_back(connection, submission, outcome, due_at=times[0], late_at=times[1], now=now)
     return True
 
 
@@ -129,7 +130,6 @@ def _go_back(
     connection: Connection,
     submission: Submission,
     failure: ActionFailed,
-    footing: Footing,
     *,
     due_at: int,
     late_at: int,
@@ -141,7 +141,7 @@ def _go_back(
         {
             **address,
             "attempt": submission.attempt,
-            "lease": None if submission.taken is None else submission.taken.lease,
+            "lease": submission.lease,
             "due_at": due_at,
             "late_at": late_at,
             "last_error": to_json(wire.protocol_error(failure).wire()),

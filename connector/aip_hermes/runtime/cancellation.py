@@ -73,6 +73,9 @@ class RunningActions:
         self._running: dict[tuple[str, str], RunningAction] = {}
         self._asked_early: dict[tuple[str, str], list[str | None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._running)
+
     def find(self, *, tenant: str, action_id: str) -> RunningAction | None:
         """Return the running attempt of an action."""
         return self._running.get((tenant, action_id))

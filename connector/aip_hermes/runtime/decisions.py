@@ -14,7 +14,7 @@ import structlog
 
 from aip_hermes import wire
 from aip_hermes.database import Connection, StoreUnavailable
-from aip_hermes.runtime import approvals, digests
+from aip_hermes.runtime import approvals, digests, leases
 from aip_hermes.runtime.authority import Authorities, AuthorityEntry
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.decision_answers import DecisionAnswers
@@ -78,7 +78,7 @@ class Decisions:
         resumed = Resumption(approval_id=row["approval_id"], snapshot=from_json(row["snapshot"]))
         submission = self._unparked(action, resumed)
         if submission is not None and _as_decided(submission, action, row, decision):
-            return await self._pipeline.resume(submission.with_changes(taken=taken))
+            return await self._pipeline.resume(submission.with_changes(taken=taken, lease=action["lease_number"]))
         found = None if submission is None else digests.frozen_input_hash(submission.action)
         return await self._refuse(action, row, found=found)
 
@@ -177,6 +177,7 @@ class Decisions:
             recorded = case.decision.model_copy(update=known | {"decided_at": wire.rfc3339(now)})
             if not self._record(connection, case, recorded, now=now):
                 return None
+            leases.take(connection, self._footing, tenant=tenant, action_id=action_id, now=now)
             row = approvals.fetch(connection, tenant=tenant, approval_id=case.request.id)
             assert row is not None  # noqa: S101 - approvals are never deleted
             return approvals.action_of(connection, tenant, action_id), row

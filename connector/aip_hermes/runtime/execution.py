@@ -15,6 +15,7 @@ import structlog
 from aip_hermes.contract.handler import Prepared
 from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.errors import ActionFailed
+from aip_hermes.runtime import leases
 from aip_hermes.runtime.attempt import Attempts, Progress
 from aip_hermes.runtime.backlog import waits_again
 from aip_hermes.runtime.cancellation import Cancelled, RunningAction
@@ -79,6 +80,10 @@ class Executor:
             raise StoreUnavailable(
                 "the result could not be stored yet; query the action before sending again"
             ) from None
+        except LostClaim:
+            if submission.taken is not None:
+                raise
+            raise StoreUnavailable("the action is in other hands now; query it before sending again") from None
 
     async def read(self, submission: Submission) -> Mapping[str, Any] | Verdict:
         """Run a safe read and store its end in one transaction.
@@ -97,10 +102,13 @@ class Executor:
         await self._footing.faults.reach("before_settle")
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
-            verdict = claim(connection, submission, now=self._footing.now_ms(), intent_at=None, facts=None)
+            now = self._footing.now_ms()
+            lease = leases.fresh(self._footing, now=now)
+            verdict = claim(connection, submission, now=now, intent_at=None, facts=None, lease=lease)
             if not isinstance(verdict, Claimed):
                 return verdict
-            return self._settle_in(connection, submission.with_changes(attempt=verdict.attempt), outcome)
+            claimed = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
+            return self._settle_in(connection, claimed, outcome)
 
         outcome = _storable(submission, outcome)
         with self._footing.spans.step("settle"):
@@ -190,7 +198,8 @@ class Executor:
             ),
             now=self._footing.now_ms(),
             new_id=self._footing.new_id,
-            lease=submission.taken.lease if submission.taken else None,
+            lease=submission.lease,
+            by_worker=submission.taken is not None,
         )
 
     def _settled(self, task: asyncio.Task[Mapping[str, Any] | None]) -> None:

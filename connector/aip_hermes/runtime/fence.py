@@ -35,9 +35,10 @@ _UNDER_WAY = ("queued", "running")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The caller owns the action and its key. attempt: counts from 1."""
+    """The caller owns the action and its key. attempt: counts from 1. lease: the number of its lease."""
 
     attempt: int
+    lease: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,9 +129,15 @@ def look(connection: Connection, submission: Submission, *, now: int) -> Bound |
 
 
 def claim(
-    connection: Connection, submission: Submission, *, now: int, intent_at: int | None, facts: str | None
+    connection: Connection,
+    submission: Submission,
+    *,
+    now: int,
+    intent_at: int | None,
+    facts: str | None,
+    lease: Mapping[str, Any],
 ) -> Verdict:
-    """Take Action ID and key together, or say who has them.
+    """Take Action ID and key together, or say who has them. lease: `leases.fresh`.
 
     Raises: ActionIdConflict, KeyConflict.
     """
@@ -143,8 +150,9 @@ def claim(
         if key is not None:
             return _judge_key(connection, key, submission)
     query = QUERIES["claim_action" if row is None else "claim_next_attempt"]
-    claimed = connection.execute(query, submission.claim_params(now=now, intent_at=intent_at, facts=facts))
-    return Claimed(attempt=claimed[0]["attempt"])
+    params = submission.claim_params(now=now, intent_at=intent_at, facts=facts)
+    (claimed,) = connection.execute(query, {**params, **lease})
+    return Claimed(attempt=claimed["attempt"], lease=claimed["lease_number"])
 
 
 def settle_key(connection: Connection, row: _Row, *, frees: bool) -> None:

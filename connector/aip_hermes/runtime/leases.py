@@ -18,9 +18,20 @@ from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 
-__all__ = ["Heartbeat", "take_over"]
+__all__ = ["Heartbeat", "fresh", "take", "take_over"]
 
 log = structlog.get_logger(__name__)
+
+
+def fresh(footing: Footing, *, now: int) -> dict[str, Any]:
+    """Return owner and end of a lease that begins now, as query parameters."""
+    return {"owner": footing.worker, "until": now + footing.limits.lease_ms}
+
+
+def take(connection: Connection, footing: Footing, *, tenant: str, action_id: str, now: int) -> None:
+    """Take what has begun to run again without the queue: a released action."""
+    address = {"tenant": tenant, "action_id": action_id}
+    connection.execute(QUERIES["take_lease"], {**address, **fresh(footing, now=now)})
 
 
 def take_over(connection: Connection, footing: Footing, *, alone: bool) -> list[dict[str, Any]]:
@@ -31,8 +42,7 @@ def take_over(connection: Connection, footing: Footing, *, alone: bool) -> list[
     now = footing.now_ms()
     if alone:
         connection.execute(QUERIES["void_leases"])
-    lease = {"owner": footing.worker, "until": now + footing.limits.lease_ms}
-    taken = connection.execute(QUERIES["take_over"], {**lease, "now": now})
+    taken = connection.execute(QUERIES["take_over"], {**fresh(footing, now=now), "now": now})
     return sorted(taken, key=lambda row: (row["claimed_at"], row["action_id"]))
 
 
@@ -56,7 +66,7 @@ class Heartbeat:
         """Beat until cancelled."""
         while True:
             await self._footing.clock.sleep(self._footing.limits.heartbeat_ms / 1000)
-            if not self._work:
+            if not self._work and not len(self._footing.running):
                 continue
             try:
                 await self._beat()
@@ -65,7 +75,7 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         working = dict(self._work)
-        lease = {"owner": self._footing.worker, "until": self._footing.now_ms() + self._footing.limits.lease_ms}
+        lease = fresh(self._footing, now=self._footing.now_ms())
         kept = await self._footing.database.write(lambda connection: connection.execute(QUERIES["renew_leases"], lease))
         mine = {(row["tenant"], row["action_id"], row["lease_number"]) for row in kept}
         for key, task in working.items():

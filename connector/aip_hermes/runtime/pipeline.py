@@ -19,7 +19,7 @@ from aip_hermes.contract.handler import Connector, Description, Prepared
 from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, IdentityError
-from aip_hermes.runtime import approval_request, approvals, policy
+from aip_hermes.runtime import approval_request, approvals, leases, policy
 from aip_hermes.runtime.answers import acknowledged, answer, failed
 from aip_hermes.runtime.backlog import enqueue
 from aip_hermes.runtime.caller import Caller, MessageContext
@@ -240,13 +240,16 @@ class Pipeline:
 
         def take(connection: Connection) -> Verdict:
             now = self._footing.now_ms()
-            return claim(connection, submission, now=now, intent_at=now if intent else None, facts=facts)
+            lease = leases.fresh(self._footing, now=now)
+            return claim(
+                connection, submission, now=now, intent_at=now if intent else None, facts=facts, lease=lease
+            )
 
         verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):
             return await self._from_verdict(submission, verdict)
         await self._footing.faults.reach("after_claim")
-        submission = submission.with_changes(attempt=verdict.attempt)
+        submission = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
         if submission.approval_policy is not None:
             return await self._ask(submission, submission.approval_policy)
         if queued:

@@ -170,7 +170,7 @@ class QueueWorker:
         except (ValueError, TypeError, KeyError):
             log.warning("queue.parked_unreadable", action_id=row["action_id"])
             return None
-        return submission.with_changes(taken=_taken(row))
+        return submission.with_changes(taken=_taken(row), lease=row["lease_number"])
 
     async def _end_unreadable(self, row: _Row) -> None:
         """Let an action whose kept input is none end, so that it can be sent again."""
@@ -184,6 +184,7 @@ class QueueWorker:
                     action_id=row["action_id"],
                     attempt=row["attempt"],
                     lease=row["lease_number"],
+                    by_worker=True,
                     ending=Ending(outcome=Interrupted(message)),
                     now=self._footing.now_ms(),
                     new_id=self._footing.new_id,
@@ -193,7 +194,7 @@ class QueueWorker:
 
 
 def _taken(row: _Row) -> Taken:
-    return Taken(tries=row["tries"], max_tries=row["max_tries"] or 1, lease=row["lease_number"])
+    return Taken(tries=row["tries"], max_tries=row["max_tries"] or 1)
 
 
 def _reported(task: asyncio.Task[None]) -> None:

@@ -95,7 +95,7 @@ def _interrupted(connection: Connection, action: Mapping[str, Any], observing: S
     except (ValueError, TypeError, KeyError):
         log.warning("action.parked_unreadable", action_id=action["action_id"])
         return None
-    return submission.with_changes(interrupted=True)
+    return submission.with_changes(interrupted=True, lease=action["lease_number"])
 
 
 def _waits_again(connection: Connection, action: Mapping[str, Any], *, now: int) -> bool:

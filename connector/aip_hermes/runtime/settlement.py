@@ -170,7 +170,7 @@ def settle(
         uncertain=ending.uncertain,
     )
     if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
-        _tell_queued(connection, row, stored, by_worker=by_worker or lease is not None, now=now)
+        _tell_queued(connection, row, stored, by_worker=by_worker, now=now)
     return stored
 
 

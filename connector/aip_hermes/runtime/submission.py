@@ -54,20 +54,20 @@ class Resumption:
 class Taken:
     """A queued action in a worker's hands.
 
-    tries: begun in this stay in the queue, this one included. lease: its number; whoever takes the action next has a
-    higher one, and only the highest may settle.
+    tries: begun in this stay in the queue, this one included.
     """
 
     tries: int
     max_tries: int
-    lease: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
     """A request whose caller is known. `published` and `connector` stand once the capability was found.
 
-    interrupted: its intent was recorded by a process that is gone; what became of it is only looked at.
+    interrupted: its intent was recorded by a process that is gone; what became of it is only looked at. taken: set
+    where it comes from the queue. lease: its number, once it is claimed; whoever takes the action next has a higher
+    one, and only the highest may settle.
     """
 
     action: wire.Action
@@ -83,6 +83,7 @@ class Submission:
     resumed: Resumption | None = None
     interrupted: bool = False
     taken: Taken | None = None
+    lease: int | None = None
 
     @classmethod
     def of(cls, action: wire.Action, caller: Caller, context: MessageContext) -> Self:

@@ -7,13 +7,13 @@ SELECT * FROM actions WHERE tenant = :tenant AND action_id = :action_id;
 INSERT INTO actions (
     tenant, action_id, capability_id, connector_id, principal_id, principal, content_hash, input_hash, read_only,
     key_scope, key_partition, key_text, session_id, correlation_id, attempt, state, created_at, claimed_at,
-    reserved_until, intent_at, updated_at, facts, parked)
+    reserved_until, intent_at, updated_at, facts, parked, lease_owner, lease_number, lease_expires_at)
 VALUES (
     :tenant, :action_id, :capability_id, :connector_id, :principal_id, :principal, :content_hash, :input_hash, :read_only,
     :key_scope, :key_partition, :key_text, :session_id, :correlation_id, 1, 'running', :now, :now,
-    :reserved_until, :intent_at, :now, :facts, :parked)
+    :reserved_until, :intent_at, :now, :facts, :parked, :owner, 1, :until)
 ON CONFLICT (tenant, action_id) DO NOTHING
-RETURNING attempt;
+RETURNING attempt, lease_number;
 
 -- name: claim_next_attempt
 -- The next attempt at an action whose stored failure does not bind; no row when it does or when the action runs.
@@ -23,9 +23,10 @@ UPDATE actions SET
     settled_at = NULL, queued_at = NULL, due_at = NULL, late_at = NULL, tries = 0, last_error = NULL,
     dead_letter_reason = NULL, updated_at = :now,
     facts = :facts, parked = :parked, result = NULL,
-    approval_id = NULL, frees_key = 0, uncertain = 0
+    approval_id = NULL, frees_key = 0, uncertain = 0,
+    lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'failed' AND frees_key = 1
-RETURNING attempt;
+RETURNING attempt, lease_number;
 
 -- name: record_intent
 -- The point after which a crash means an unknown outcome.
@@ -37,7 +38,8 @@ RETURNING attempt;
 -- name: park_action
 -- The action waits for a decision; its input is frozen.
 UPDATE actions SET
-    state = 'pending_approval', approval_id = :approval_id, parked = :parked, result = :result, updated_at = :now
+    state = 'pending_approval', approval_id = :approval_id, parked = :parked, result = :result,
+    lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND attempt = :attempt AND intent_at IS NULL
 RETURNING attempt;
 

@@ -52,6 +52,11 @@ RETURNING attempt;
 UPDATE actions SET lease_expires_at = :until WHERE lease_owner = :owner AND state = 'running'
 RETURNING tenant, action_id, lease_number;
 
+-- name: take_lease
+-- An action that begins to run again is in our hands, under a new lease.
+UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until
+WHERE tenant = :tenant AND action_id = :action_id AND state = 'running';
+
 -- name: take_over
 -- What nobody works on any more is in our hands now, under new leases: whoever had it can settle nothing.
 UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until
