@@ -66,6 +66,12 @@ PROMISES = (
         sentence="A run whose id was lost in a crash is uncertain and never started again; cursors outlive it.",
     ),
     Promise(
+        id="conformance:kit:audit",
+        source=_KIT,
+        sentence="An approved delete leaves a chain of receipts, events and an audit record that name its correlation; "
+        "no record holds an authorization, and the key is nowhere.",
+    ),
+    Promise(
         id="conformance:manifest:report",
         source="runtime behaviour §21.2, connector contract §22, design D22",
         sentence="The manifest report finds in what is published the known deviations, exactly these.",

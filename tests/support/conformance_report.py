@@ -94,7 +94,6 @@ def _contract(test: Callable[[Any], bool]) -> Callable[[Sequence[Capability]], b
 
 
 _NO_DELEGATION = "delegation needs a peer, which comes later; "
-_LATER = "the runtime issue brings it: "
 
 ADMITTED: Mapping[str, Any] = {
     "twice": "refused whole",
@@ -287,8 +286,22 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario(
         id="audit_redaction",
         required=_any,
-        unproven=("receipts_emitted", "audit_correlated", "sensitive_fields_redacted", "raw_secret_absent"),
-        not_run=_LATER + "receipts and the audit log",
+        assertions=(
+            Assertion(
+                name="receipts_emitted",
+                expected={"types": ["approval_requested", "approval_granted", "result_returned"], "holds": True},
+            ),
+            Assertion(
+                name="audit_correlated",
+                expected={
+                    "requested": ["corr_kit_audit"],
+                    "completed": ["corr_kit_audit"],
+                    "audit": ["corr_kit_audit"],
+                },
+            ),
+            Assertion(name="sensitive_fields_redacted", expected={"seen_in": []}),
+            Assertion(name="raw_secret_absent", expected={"seen_in": []}),
+        ),
     ),
     Scenario(
         id="webhook_security",

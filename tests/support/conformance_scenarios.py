@@ -14,6 +14,7 @@ from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.ids import TenantId
 from aip_hermes.wire.schema import schema_violations
 from tests.support.conformance_approvals import approval_lifecycle
+from tests.support.conformance_audit import audit_redaction
 from tests.support.conformance_operator import (
     cancellation_races,
     idempotency_duplicates,
@@ -213,4 +214,5 @@ PLAYED: Mapping[str, Callable[[KitSite], Awaitable[Observed]]] = {
     "restart_reconnect": restart_reconnect,
     "retry_exhaustion": retry_exhaustion,
     "approval_lifecycle": approval_lifecycle,
+    "audit_redaction": audit_redaction,
 }
