@@ -40,6 +40,16 @@ def test_a_small_file_gets_the_defaults(tmp_path: Path) -> None:
     assert (token.scopes, token.invoke, token.expires_at_ms) == (frozenset(), ("*",), None)
 
 
+@pytest.mark.requirement("records:settings")
+def test_transcripts_are_kept_for_a_day_or_as_the_file_says(tmp_path: Path) -> None:
+    assert load(tmp_path, ENDPOINT + TOKEN).retention.transcripts_ms == 86_400_000
+    said = load(tmp_path, ENDPOINT + TOKEN + "[retention]\ntranscripts_hours = 0.5\n")
+    assert said.retention.transcripts_ms == 1_800_000
+    assert "`retention.transcripts_hours`" in refusal(
+        tmp_path, ENDPOINT + TOKEN + "[retention]\ntranscripts_hours = 0\n"
+    )
+
+
 @pytest.mark.requirement("settings:template:loads")
 def test_the_template_loads_back(tmp_path: Path) -> None:
     text = render_template(
