@@ -78,6 +78,11 @@ PROMISES = (
         sentence="An error of the tree travels with code, category, retry advice, source and its uncertainty.",
     ),
     Promise(
+        id="wire:schema:quick-agrees",
+        source="issue 4, Speed",
+        sentence="What the quick check of a schema lets pass, the full validator lets pass; it judges the rest.",
+    ),
+    Promise(
         id="wire:start:light",
         source="design §2, lazy names",
         sentence="A client's start loads no schema library and builds models at first use; a server builds all first.",

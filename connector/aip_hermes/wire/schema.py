@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from aip_hermes.wire.contract_files import contract_folder
+from aip_hermes.wire.quick_schema import Holds, quick
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -62,11 +63,20 @@ def _validator(name: str) -> Draft202012Validator:
     return Draft202012Validator({"$ref": f"{file}{_SUFFIX}#{fragment}"}, registry=registry)
 
 
+@cache
+def _quick(name: str) -> Holds:
+    file, _, fragment = name.partition("#")
+    load_schema(file)
+    return quick({one + _SUFFIX: load_schema(one) for one in schema_names()}, f"{file}{_SUFFIX}#{fragment}")
+
+
 def schema_violations(name: str, raw: object) -> list[str]:
     """Return at most 16 texts `/place: what is wrong`; they name members and rules, never a value.
 
     Raises: KeyError for an unknown schema.
     """
+    if _quick(name)(raw):
+        return []
     found: list[str] = []
     for error in _validator(name).iter_errors(raw):
         for leaf in _leaves(error):
