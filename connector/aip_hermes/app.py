@@ -65,7 +65,7 @@ def build_app(
                 clock=clock,
                 new_id=new_id,
                 faults=faults,
-                limits=RuntimeLimits(close_wait_ms=CLOSE_MS, transcripts_ms=settings.retention.transcripts_ms),
+                limits=_limits(settings),
             )
             stack.push_async_callback(runtime.aclose)
             gateway.open(runtime, catalog)
@@ -123,6 +123,20 @@ def connectors_of(settings: Settings, *, clock: Clock, new_id: NewId, faults: Fa
             "or `pip install -e .` in a checkout"
         )
     return [point.load()(settings, clock=clock, new_id=new_id, faults=faults) for point in found]
+
+
+def _limits(settings: Settings) -> RuntimeLimits:
+    limits = settings.limits
+    return RuntimeLimits(
+        close_wait_ms=CLOSE_MS,
+        transcripts_ms=settings.retention.transcripts_ms,
+        max_running=limits.max_running,
+        max_running_per_tenant=limits.max_running_per_tenant,
+        max_queued=limits.max_queued,
+        max_queued_per_tenant=limits.max_queued_per_tenant,
+        max_waiting=limits.max_waiting,
+        max_waiting_per_tenant=limits.max_waiting_per_tenant,
+    )
 
 
 def _data_file(settings: Settings) -> Path:

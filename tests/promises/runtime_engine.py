@@ -45,6 +45,19 @@ PROMISES = (
         sentence="An interrupted action keeps its session: nobody comes between.",
     ),
     Promise(
+        id="runtime:capacity:refused",
+        source="runtime behaviour §19, §20; issue 4",
+        sentence="When as many actions run, wait in the queue or wait for a decision as the settings allow, of one "
+        "tenant or of all, the next one is refused as temporary with a time to wait: nothing is stored or sent, its "
+        "key stays free, and submissions at once never overrun the limit.",
+    ),
+    Promise(
+        id="runtime:capacity:repeats",
+        source="runtime behaviour §20; design D3, D7",
+        sentence="Repeats of what was taken on are answered while a limit is reached, and a place that is free again "
+        "is given to whoever comes next.",
+    ),
+    Promise(
         id="runtime:lifecycle:one-table",
         source="runtime behaviour §3",
         sentence="One table holds every legal move of an action with its cause; each statement that writes a state "

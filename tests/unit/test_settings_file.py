@@ -91,7 +91,7 @@ def test_endpoint_ids_are_lower_cased(tmp_path: Path) -> None:
         ("[server]\nprot = 1\n", ", line 11: `server.prot`", "did you mean `port`?"),
         ("[server]\nlisten = 'x'\n", ", line 11: `server.listen`", "did you mean `host`?"),
         ("[store]\npath = 'x'\n", ", line 11: `store.path`", "did you mean `dsn`?"),
-        ("[limits]\nzzz = 1\n", ", line 11: `limits.zzz`", "known are max_request_bytes"),
+        ("[retention]\nzzz = 1\n", ", line 11: `retention.zzz`", "known are transcripts_hours"),
     ],
 )
 def test_an_unknown_member_is_refused_with_the_nearest_name(tmp_path: Path, text: str, place: str, hint: str) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "ActionIdConflict",
     "ActionNotFound",
     "ApprovalDenied",
+    "AtCapacity",
     "ApprovalExpired",
     "ApprovalNotFound",
     "ApprovalRevoked",
@@ -113,6 +114,10 @@ class InvalidCursor(RequestRefused, code="query.invalid_cursor"):
 
 class MessageReplayed(RequestRefused, code="replay.message_id", category="auth"):
     """The message id was claimed before, or `sent_at` is outside the window."""
+
+
+class AtCapacity(RequestRefused, code="runtime.at_capacity", category="temporary", retryable=True):
+    """As much runs or waits as the runtime takes on; nothing was stored."""
 
 
 class RuntimeStopping(RequestRefused, code="runtime.stopping", category="temporary", retryable=True):

@@ -44,6 +44,9 @@ class RuntimeLimits:
     often a queued action is tried at most where its capability declares it repeatable. lease_ms: how long a worker that
     is not heard of keeps what it took. heartbeat_ms: how often it renews. transcripts_ms:
     how long outputs and chunks that hold a transcript are kept after their action settled (design D23).
+
+    The rest are numbers of actions. max_running: at a time, in this process; max_queued: wait for the worker;
+    max_waiting: wait for a decision; each of one tenant and of all.
     """
 
     queue_delay_ms: int = field(default_factory=lambda: load_capability_file().common.max_queue_delay_ms)
@@ -60,3 +63,9 @@ class RuntimeLimits:
     lease_ms: int = 30_000
     heartbeat_ms: int = 7_500
     transcripts_ms: int = 86_400_000
+    max_running: int = 2_000
+    max_running_per_tenant: int = 1_000
+    max_queued: int = 50_000
+    max_queued_per_tenant: int = 10_000
+    max_waiting: int = 50_000
+    max_waiting_per_tenant: int = 10_000

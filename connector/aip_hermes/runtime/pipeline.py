@@ -23,6 +23,7 @@ from aip_hermes.runtime import approval_request, approvals, leases, policy
 from aip_hermes.runtime.answers import acknowledged, answer, failed
 from aip_hermes.runtime.backlog import enqueue
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.capacity import Capacity
 from aip_hermes.runtime.ends import outcome_lost
 from aip_hermes.runtime.erasure import erase, is_due
 from aip_hermes.runtime.execution import Executor
@@ -64,6 +65,7 @@ class Pipeline:
     ) -> None:
         """connectors: capability id → the connector that offers it."""
         self._footing = footing
+        self._capacity = Capacity(footing)
         self._catalog = catalog
         self._connectors = connectors
         self._executor = executor
@@ -92,7 +94,8 @@ class Pipeline:
                 if isinstance(passed, wire.ActionResult | wire.Ack):
                     return passed
                 submission = passed
-            return await self._execute(submission)
+            with self._capacity.place(submission):
+                return await self._execute(submission)
         except ActionFailed as failure:
             return failed(action.id, failure)
 
@@ -241,9 +244,12 @@ class Pipeline:
         def take(connection: Connection) -> Verdict:
             now = self._footing.now_ms()
             lease = leases.fresh(self._footing, now=now)
-            return claim(
+            verdict = claim(
                 connection, submission, now=now, intent_at=now if intent else None, facts=facts, lease=lease
             )
+            if isinstance(verdict, Claimed):
+                self._capacity.check(connection, submission)
+            return verdict
 
         verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):

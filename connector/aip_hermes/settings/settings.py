@@ -88,7 +88,7 @@ class Settings:
             tokens=tokens,
             store=StoreSettings(path=check.store(file.store.dsn)),
             authority_file=check.authority(file),
-            limits=LimitSettings(max_request_bytes=file.limits.max_request_bytes),
+            limits=LimitSettings(**file.limits.model_dump()),
             retention=RetentionSettings(transcripts_ms=round(file.retention.transcripts_hours * 3_600_000)),
             log=LogSettings(level=file.log.level, format=file.log.format),
             notify=None if file.notify is None else check.notify(file.notify),

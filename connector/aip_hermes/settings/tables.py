@@ -75,8 +75,18 @@ class ApprovalsTable(_Table):
     authority_file: str | None = None
 
 
+_Actions = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A number of actions."""
+
+
 class LimitsTable(_Table):
     max_request_bytes: Annotated[int, Field(ge=4096, le=64 * 1024 * 1024)] = 1024 * 1024
+    max_running: _Actions = 2_000
+    max_running_per_tenant: _Actions = 1_000
+    max_queued: _Actions = 50_000
+    max_queued_per_tenant: _Actions = 10_000
+    max_waiting: _Actions = 50_000
+    max_waiting_per_tenant: _Actions = 10_000
 
 
 class RetentionTable(_Table):

@@ -82,6 +82,9 @@ authority_file = {_text(authority_file)}  # who may decide; without it nobody ca
 
 [limits]
 max_request_bytes = 1048576
+max_running_per_tenant = 1000  # actions at a time; max_running for all tenants together
+max_queued_per_tenant = 10000  # waiting for the worker; max_queued for all
+max_waiting_per_tenant = 10000  # waiting for a decision; max_waiting for all
 
 [retention]
 transcripts_hours = 24  # outputs that hold a conversation go after that; what happened stays known

@@ -84,9 +84,16 @@ class StoreSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitSettings:
-    """max_request_bytes: of one envelope, advertised in the manifest (design D21)."""
+    """max_request_bytes: of one envelope, advertised in the manifest (design D21). The others: how many actions may run
+    at a time, wait in the queue and wait for a decision; of all, and of one tenant."""
 
     max_request_bytes: int
+    max_running: int = 2_000
+    max_running_per_tenant: int = 1_000
+    max_queued: int = 50_000
+    max_queued_per_tenant: int = 10_000
+    max_waiting: int = 50_000
+    max_waiting_per_tenant: int = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

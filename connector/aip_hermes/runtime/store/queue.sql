@@ -71,3 +71,15 @@ UPDATE actions SET lease_expires_at = NULL WHERE state = 'running';
 -- How many actions wait, how many of them for another try, and since when the oldest does.
 SELECT COUNT(*) AS waiting, COALESCE(SUM(tries > 0), 0) AS retrying, MIN(queued_at) AS oldest_queued_at
 FROM actions WHERE state = 'queued';
+
+-- name: count_queued
+-- How many actions of a tenant, or of all, wait for the worker; counted no further than asked.
+SELECT COUNT(*) AS waiting FROM (
+    SELECT 1 FROM actions WHERE state = 'queued' AND (CAST(:tenant AS TEXT) IS NULL OR tenant = :tenant) LIMIT :most
+) AS waiting_actions;
+
+-- name: count_pending
+-- How many actions of a tenant, or of all, wait for a decision; counted no further than asked.
+SELECT COUNT(*) AS waiting FROM (
+    SELECT 1 FROM actions WHERE state = 'pending_approval' AND (CAST(:tenant AS TEXT) IS NULL OR tenant = :tenant) LIMIT :most
+) AS waiting_actions;
