@@ -112,6 +112,11 @@ PROMISES = (
         sentence="The client reads every record, follows the log and verifies a chain by itself, naming what is wrong.",
     ),
     Promise(
+        id="records:routes:documented",
+        source=_ISSUE,
+        sentence="The page of routes names every route that is served.",
+    ),
+    Promise(
         id="records:settings",
         source="design D23",
         sentence="`[retention] transcripts_hours` says how long transcripts are kept; a day where it is absent.",
