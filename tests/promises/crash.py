@@ -22,4 +22,10 @@ PROMISES = (
         "settlement; before that it is certain and may be repeated, after it the result stands.",
         diverges="The reference may run it a second time or never say how it ended.",
     ),
+    Promise(
+        id="runtime:rules:any-order",
+        source="design D2, D3, D4, D9, D13; issue 4 (proven by)",
+        sentence="Whatever the order of submissions, repeats, changed inputs, decisions, cancels, expiries, crashes "
+        "and restarts, each answer and each status is the one that the rules give, and so is the number of sends.",
+    ),
 )
