@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from starlette.applications import Starlette
@@ -25,7 +25,9 @@ from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities, AuthorityFileError, Runtime, RuntimeLimits
 from aip_hermes.server import Gateway, TokenTable, native_application
 from aip_hermes.server.listening import CannotServe, listen, serve_asgi, signals, stop_signals
+from aip_hermes.server.metrics import Metrics, PrometheusMeter
 from aip_hermes.settings import Settings, SettingsError
+from aip_hermes.telemetry import NoSpans, Spans
 
 __all__ = ["CONNECTOR_GROUP", "CannotServe", "build_app", "connectors_of", "serve"]
 
@@ -49,6 +51,7 @@ def build_app(
     clock, faults = clock or SystemClock(), faults or NoFaults()
     tokens = TokenTable.of(settings, clock=clock)
     gateway = Gateway(settings=settings, tokens=tokens, clock=clock, new_id=new_id)
+    metrics, spans = Metrics(gateway), _spans(settings)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -57,6 +60,7 @@ def build_app(
             for connector in connectors:
                 stack.push_async_callback(connector.aclose)
             catalog = Catalog(offer for connector in connectors for offer in connector.offers())
+            meter = PrometheusMeter(catalog.operations())
             runtime = await Runtime.open(
                 path=_data_file(settings),
                 catalog=catalog,
@@ -66,14 +70,18 @@ def build_app(
                 new_id=new_id,
                 faults=faults,
                 limits=_limits(settings),
+                meter=meter,
+                spans=spans,
+                approval_waits=_notifying(settings, stack, clock=clock, new_id=new_id),
             )
             stack.push_async_callback(runtime.aclose)
             gateway.open(runtime, catalog)
+            metrics.open(meter, runtime.load)
             stack.callback(gateway.close)
             _warn_of_orphans(settings, tokens)
             yield
 
-    application = native_application(gateway, lifespan=lifespan)
+    application = native_application(gateway, lifespan=lifespan, metrics=metrics)
     application.state.gateway = gateway
     return application
 
@@ -123,6 +131,34 @@ def connectors_of(settings: Settings, *, clock: Clock, new_id: NewId, faults: Fa
             "or `pip install -e .` in a checkout"
         )
     return [point.load()(settings, clock=clock, new_id=new_id, faults=faults) for point in found]
+
+
+def _spans(settings: Settings) -> Spans:
+    """Return who follows actions; what that needs is imported only where it is wanted. Raises CannotServe."""
+    if not settings.tracing:
+        return NoSpans()
+    try:
+        from aip_hermes.server.tracing import OtelSpans
+    except ImportError:
+        raise CannotServe(
+            f"{settings.path}: `tracing.enabled` needs OpenTelemetry; "
+            'run `pip install "aip-hermes-connector[otel]"`, or write `enabled = false`'
+        ) from None
+    return OtelSpans()
+
+
+def _notifying(
+    settings: Settings, stack: AsyncExitStack, *, clock: Clock, new_id: NewId
+) -> Callable[[Mapping[str, Any]], None] | None:
+    """Return who is told that an approval waits; closed after the runtime. None where the settings name nobody."""
+    if settings.notify is None:
+        return None
+    from aip_hermes.server.notify import Notifier
+
+    notifier = Notifier(settings.notify, clock=clock, new_id=new_id)
+    notifier.open()
+    stack.push_async_callback(notifier.aclose)
+    return notifier.approval_waits
 
 
 def _limits(settings: Settings) -> RuntimeLimits:

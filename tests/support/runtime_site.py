@@ -16,6 +16,7 @@ from aip_hermes.database import Database
 from aip_hermes.ids import TenantId
 from aip_hermes.runtime import Authorities, AuthorityEntry, Caller, MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from aip_hermes.telemetry import Meter, Spans
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_connector import ScriptedConnector, capability
 
@@ -139,6 +140,8 @@ class Site:
     faults: CrashAt = field(default_factory=CrashAt)
     authorities: Sequence[AuthorityEntry] = (authority(),)
     limits: RuntimeLimits = field(default_factory=RuntimeLimits)
+    meter: Meter | None = None
+    spans: Spans | None = None
     published: Callable[[Sequence[Offer]], Catalog] = Catalog
 
     @property
@@ -157,6 +160,8 @@ class Site:
             clock=self.clock,
             faults=self.faults,
             limits=self.limits,
+            meter=self.meter,
+            spans=self.spans,
         )
         try:
             yield runtime

@@ -21,6 +21,8 @@ async def run_serve(*, config: Path, port: int | None, endpoint_url: str | None,
     """Serve the endpoints of a settings file until told to stop. Raises: SettingsError, CannotServe."""
     configure()
     settings = _with(Settings.load(config), port=port, endpoint_url=endpoint_url)
+    chosen = settings.log
+    configure(level=chosen.level, console=None if chosen.format == "auto" else chosen.format == "text")
     advice = "stop what uses it, or choose another with --port (0 picks a free one)"
     if port is None:
         advice += f", or under [server] in {settings.path}"

@@ -96,6 +96,10 @@ class Catalog:
     def __len__(self) -> int:
         return len(self._offers)
 
+    def operations(self) -> frozenset[str]:
+        """Return the names of the operations that somebody may call here."""
+        return frozenset(offer.handler.operation.name for offer in self._offers.values())
+
     def find(self, capability_id: CapabilityId | str, tenant_id: TenantId | None) -> Published | None:
         """Return what `capability_id` names for this tenant; ids are case-sensitive."""
         offer = self._offers.get(str(capability_id))

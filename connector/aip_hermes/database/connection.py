@@ -29,7 +29,7 @@ class Connection:
         """Rows that the last `execute` inserted, updated or deleted."""
         return self._changes
 
-    def note(self, name: str, **facts: Any) -> None:
+    def note(self, name: str, /, **facts: Any) -> None:
         """Tell whoever listens to this store's commits, once this transaction is committed, and never if it is not."""
         if self._notes is not None:
             self._notes.append((name, facts))

@@ -112,24 +112,24 @@ ReadLoad = Callable[[str | None], Awaitable[Load]]
 class Metrics:
     """The route; it refuses until `open`."""
 
-    def __init__(self, gateway: Gateway, meter: PrometheusMeter) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._meter = meter
-        self._load: ReadLoad | None = None
+        self._open: tuple[PrometheusMeter, ReadLoad] | None = None
 
-    def open(self, load: ReadLoad) -> None:
+    def open(self, meter: PrometheusMeter, load: ReadLoad) -> None:
         """Let requests in."""
-        self._load = load
+        self._open = meter, load
 
     async def metrics(self, request: Request) -> Response:
         """Return the exposition that the token may see. Raises: BearerRefused, NotAuthorized, RuntimeStopping."""
         caller = self._gateway.authenticate(request)
         tenant = _scope_of(caller)
-        if self._load is None:
+        if self._open is None:
             raise RuntimeStopping("the server is starting; ask again later", retry_after_ms=1000)
-        load = await self._load(tenant)
-        text = self._meter.text(tenant, load)
-        return Response(text, headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"})
+        meter, load = self._open
+        return Response(
+            meter.text(tenant, await load(tenant)), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"}
+        )
 
 
 def _scope_of(caller: Caller) -> str | None:

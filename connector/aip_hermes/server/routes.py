@@ -14,6 +14,7 @@ from aip_hermes.server.edge import Edge, Handler, RawPath
 from aip_hermes.server.empty_reads import empty_routes
 from aip_hermes.server.gateway import Gateway
 from aip_hermes.server.messages import Messages
+from aip_hermes.server.metrics import Metrics
 from aip_hermes.server.reads import Reads
 from aip_hermes.server.record_reads import RecordRoutes
 from aip_hermes.server.streams import Streams
@@ -54,11 +55,17 @@ def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
     )
 
 
-def native_application(gateway: Gateway, *, lifespan: Lifespan | None = None) -> Starlette:
-    """Return the ASGI application over `gateway`. Errors are envelopes, unknown routes too."""
+def native_application(
+    gateway: Gateway, *, lifespan: Lifespan | None = None, metrics: Metrics | None = None
+) -> Starlette:
+    """Return the ASGI application over `gateway`. Errors are envelopes, unknown routes too.
+
+    metrics: answers `GET /metrics`; without it there is no such route.
+    """
     edge = Edge(replies=gateway.replies, clock=gateway.clock)
+    table = (*routes(gateway), *((("GET", "/metrics", metrics.metrics),) if metrics is not None else ()))
     application = Starlette(
-        routes=[Route(path, edge.guard(path, handler), methods=[method]) for method, path, handler in routes(gateway)],
+        routes=[Route(path, edge.guard(path, handler), methods=[method]) for method, path, handler in table],
         middleware=[Middleware(RawPath)],
         exception_handlers={404: edge.unrouted, 405: edge.unrouted},
         lifespan=lifespan,

@@ -30,6 +30,7 @@ from aip_hermes.settings.tables import (
     read_text,
 )
 from aip_hermes.settings.values import (
+    STRONG_TOKEN_CHARS,
     LimitSettings,
     LogSettings,
     NotifySettings,
@@ -203,7 +204,11 @@ class _Check:
         if not fine:
             rule = "must be an https:// address without user, or an http:// one of this machine"
             raise self.fail(rule, "notify", "url")
-        return NotifySettings(url=raw.url, secret=self._secret(raw.secret_file, "notify", "secret_file", makes=_SIGNS))
+        secret = self._secret(raw.secret_file, "notify", "secret_file", makes=_SIGNS)
+        if len(secret.reveal()) < STRONG_TOKEN_CHARS:
+            rule = f"holds a secret of fewer than {STRONG_TOKEN_CHARS} characters; `openssl rand -hex 32` makes one"
+            raise self.fail(rule, "notify", "secret_file")
+        return NotifySettings(url=raw.url, secret=secret)
 
     def authority(self, file: FileTable) -> Path | None:
         named = file.approvals.authority_file
