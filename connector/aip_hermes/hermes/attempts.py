@@ -99,6 +99,19 @@ class Attempts:
             late = deadline_ms is not None and self._clock.now_ms() + wait_ms >= deadline_ms
             return wait_ms <= _LONGEST_WAIT_MS and not late
 
+        try:
+            return await self.once(request, asked, deadline_ms=deadline_ms, shape=shape)
+        except HermesFailed as exc:
+            if not worthwhile(exc):
+                raise
+            failures = [exc]
+
+        async def again() -> JsonObject:
+            # The first try was made without the machinery that most reads never need.
+            if failures:
+                raise failures.pop()
+            return await self.once(request, asked, deadline_ms=deadline_ms, shape=shape)
+
         retrying = AsyncRetrying(
             stop=stop_after_attempt(READ_SENDS),
             retry=retry_if_exception(worthwhile),
@@ -106,7 +119,7 @@ class Attempts:
             sleep=self._clock.sleep,
             reraise=True,
         )
-        result: JsonObject = await retrying(self.once, request, asked, deadline_ms=deadline_ms, shape=shape)
+        result: JsonObject = await retrying(again)
         return result
 
 

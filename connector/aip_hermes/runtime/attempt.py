@@ -43,12 +43,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Progress:
-    """How far an attempt has come. sending: what `send` was given, once it was."""
+    """How far an attempt has come.
+
+    stoppable: somebody may ask to cancel it meanwhile. sending: what `send` was given, once it was.
+    """
 
     running: RunningAction
     held: Held | None = None
     intent: bool = False
     sending: tuple[Call, Prepared] | None = None
+    stoppable: bool = True
 
 
 class Attempts:
@@ -67,7 +71,8 @@ class Attempts:
         if isinstance(ready, ActionFailed):
             return ready
         try:
-            return await self._stoppable(submission, ready, progress)
+            take = self._stoppable if progress.stoppable else self._steps
+            return await take(submission, ready, progress)
         except ActionFailed as failure:
             return failure
         except Busy as busy:
@@ -151,6 +156,8 @@ class Attempts:
         seconds = self._seconds(submission, call)
         try:
             with self._footing.spans.step("prepare"):
+                if not submission.offer.reads_first:
+                    return await submission.handler.prepare(call, described)
                 return await within(seconds, submission.handler.prepare(call, described), clock=self._footing.clock)
         except Overrun:
             raise overrun(submission, uncertain=False) from None

@@ -98,7 +98,7 @@ class Executor:
 
     async def _read(self, submission: Submission) -> Mapping[str, Any] | Verdict:
         unknown = RunningAction(cancellable=False, cancel_ms=0)
-        outcome = await self._attempts.run(submission, None, Progress(unknown))
+        outcome = await self._attempts.run(submission, None, Progress(unknown, stoppable=False))
         await self._footing.faults.reach("before_settle")
 
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from aip_hermes.ports import Clock
@@ -40,8 +40,6 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
         bell.cancel()
         if not work.done():
             work.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait((bell,))
 
 
 class Finished:
