@@ -220,3 +220,16 @@ async def test_who_voted_sees_the_approval_also_without_an_authority_later(site:
     site.authorities = (authority(),)
     async with site.open() as runtime:
         assert (await runtime.approval(request.id, second)).status == "pending"
+
+
+@pytest.mark.requirement("approval:expiry:worker")
+async def test_a_short_time_is_kept_however_long_the_clock_meant_to_rest(site: Site) -> None:
+    site.connector.approval = ApprovalTerms(ttl_ms=7_000)
+    async with site.open() as runtime, asyncio.timeout(30):
+        await site.clock.until_asleep(30)  # nothing waits yet
+        given, _ = await ask(site, runtime)
+        async with runtime.watching(given.id, requester()) as changed:
+            await site.clock.until_asleep(7)
+            site.clock.advance(7_000)
+            await changed.wait()
+    assert await site.rows("SELECT status FROM approvals") == [{"status": "expired"}]

@@ -12,8 +12,10 @@ import pytest
 from aip_hermes import wire
 from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.handler import Answer, Call
+from aip_hermes.database import Connection, Database
 from aip_hermes.errors import RequestRefused
-from aip_hermes.runtime import Caller, Runtime
+from aip_hermes.runtime import Caller, Runtime, approvals
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from tests.support.runtime_site import (
     READING,
     Crash,
@@ -300,3 +302,31 @@ async def test_a_revocation_survives_a_crash_right_after_it(site: Site) -> None:
         again = await runtime.decide(revoking, who(FIRST))
     assert [event.kind for event in again.events] == ["aip.approval.revoked", "aip.action.approval_terminal"]
     assert site.connector.sends == []
+
+
+@pytest.mark.requirement("approval:revoked")
+@pytest.mark.parametrize(
+    ("point", "counts"), [("after_decision", True), ("after_prepare", True), ("after_intent", False)]
+)
+async def test_a_revocation_that_is_written_after_the_intent_changes_nothing(
+    site: Site, point: str, counts: bool
+) -> None:
+    site.connector.approval = None
+    async with site.open() as runtime:
+        _, request = await ask(site, runtime)
+        site.faults.point = point
+        with pytest.raises(Crash):
+            await runtime.decide(by(request, FIRST), who(FIRST))
+    given = by(request, SECOND, decision="revoked", decision_id="x", target_decision_id=f"decision:of:{FIRST}")
+
+    def late(connection: Connection) -> bool:
+        row = approvals.fetch(connection, tenant="tenant-a", approval_id=request.id)
+        assert row is not None
+        now = site.clock.now_ms()
+        return approvals.withdraw(connection, row, given, now=now, new_id=lambda prefix: f"{prefix}1")
+
+    async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+        assert await database.write(late) is counts
+    [row] = await site.rows("SELECT status FROM approvals")
+    [kept] = await site.rows("SELECT state FROM actions")
+    assert (row["status"], kept["state"]) == (("revoked", "failed") if counts else ("approved", "running"))
