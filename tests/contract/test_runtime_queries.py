@@ -235,6 +235,20 @@ async def test_a_message_is_claimed_once_within_its_window(site: Site, offset_ms
         await runtime.claim_message("msg_1", site.clock.now_ms(), requester())
 
 
+@pytest.mark.requirement("runtime:message:once")
+async def test_a_claimed_message_stays_claimed_over_a_restart_to_the_last_moment_of_its_window(site: Site) -> None:
+    sent = site.clock.now_ms()
+    async with site.open() as runtime:
+        await runtime.claim_message("msg_1", sent, requester())
+    for later_ms in (0, 300_000, 1):
+        site.clock.advance(later_ms)
+        async with site.open() as runtime:
+            with pytest.raises(RequestRefused) as refused:
+                await runtime.claim_message("msg_1", sent, requester())
+            assert refused.value.code == "replay.message_id"
+            assert ("server_time" in (refused.value.details or {})) == (later_ms == 1)
+
+
 GOOD = {
     "principal_id": "human:example:reviewer",
     "tenant_id": "tenant-a",
