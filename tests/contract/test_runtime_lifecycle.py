@@ -110,6 +110,16 @@ def test_every_statement_that_writes_a_state_is_in_the_table() -> None:
 
 
 @pytest.mark.requirement("runtime:lifecycle:one-table")
+def test_the_reference_page_shows_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs/reference/action-lifecycle.md"
+    shown = re.findall(r"^\| (.+) \| `(\w+)` \| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown == [
+        (", ".join(f"`{state}`" for state in sorted(move.sources)) or "(none)", move.target, move.cause)
+        for move in MOVES
+    ]
+
+
+@pytest.mark.requirement("runtime:lifecycle:one-table")
 @pytest.mark.parametrize("move", WALK, ids=named)
 async def test_a_statement_moves_from_the_states_of_the_table_and_from_no_other(database: Database, move: Move) -> None:
     moved: set[State | None] = set()
