@@ -85,4 +85,70 @@ PROMISES = (
         sentence="A store that was backed up while its server worked can be restored by the commands, and the server "
         "goes on from there.",
     ),
+    Promise(
+        id="metrics:token",
+        source="design D24",
+        sentence="/metrics needs a token with `metrics:read`, and every tenant's figures one with `metrics:read:any`.",
+        diverges="The reference serves /metrics to anybody.",
+    ),
+    Promise(
+        id="metrics:counts",
+        source="issue 4, Operations",
+        sentence="Actions by operation and status, uncertain outcomes, provider time, fence hits, queue depth and "
+        "pending approvals are what happened, each committed end counted once, also where a decision or a "
+        "start ended it.",
+    ),
+    Promise(
+        id="metrics:tenants-apart",
+        source="design D24, issue 4",
+        sentence="The figures of a tenant are byte for byte those of a server that only it uses.",
+    ),
+    Promise(
+        id="metrics:closed-sets",
+        source="issue 4, Operations",
+        sentence="Label values come from closed sets; what a caller made up is `other`, and no value is a name or an "
+        "id.",
+    ),
+    Promise(
+        id="database:note:committed-only",
+        source="issue 4, Operations",
+        sentence="A note is told once after its commit and before its caller is answered, never for rows that were not "
+        "kept, and a listener that fails spoils nothing.",
+    ),
+    Promise(
+        id="notify:signed-hint",
+        source="issue 4, Operations",
+        sentence="When an approval waits, the address is told its id, capability, endpoint, requester and end, after "
+        "the commit, signed over timestamp and body, and never the input.",
+    ),
+    Promise(
+        id="notify:bounded",
+        source="issue 4, Operations",
+        sentence="A hint is sent at most five times, with growing pauses, to the configured address only; no action "
+        "waits for it or fails by it.",
+    ),
+    Promise(
+        id="settings:notify",
+        source="issue 4, Operations",
+        sentence="A webhook goes to https, or to this machine, and its secret is in a file of its owner's with 16 "
+        "characters or more.",
+    ),
+    Promise(
+        id="tracing:joined",
+        source="issue 4, Operations",
+        sentence="Each attempt is one span in the caller's trace with a child per step taken; its attributes are ids "
+        "and members of closed sets.",
+    ),
+    Promise(
+        id="tracing:optional",
+        source="design §2",
+        sentence="Without `tracing.enabled` OpenTelemetry is not imported; with it and without the extra, the start is "
+        "refused in a sentence.",
+    ),
+    Promise(
+        id="log:no-payload",
+        source="issue 4, Operations; design D19",
+        sentence="The log of a server is one JSON object per line with ids, and holds nothing that a caller or a "
+        "provider put into a payload, a title, a key, a header or a query.",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -142,6 +142,7 @@ class Site:
     limits: RuntimeLimits = field(default_factory=RuntimeLimits)
     meter: Meter | None = None
     spans: Spans | None = None
+    approval_waits: Callable[[Mapping[str, Any]], None] | None = None
     published: Callable[[Sequence[Offer]], Catalog] = Catalog
 
     @property
@@ -162,6 +163,7 @@ class Site:
             limits=self.limits,
             meter=self.meter,
             spans=self.spans,
+            approval_waits=self.approval_waits,
         )
         try:
             yield runtime

@@ -97,6 +97,18 @@ timeout_ms = 900000  # of one action, from its start to the run's end or questio
 poll_interval_ms = 250  # how often the status is read where no events come
 cancel_grace_ms = 15000  # how long a run that was stopped may take to end
 allowed_capability_prefixes = []  # what a caller may name as a candidate; [] or ["*"] for anything
+
+[log]
+level = "info"  # debug, info, warning or error
+format = "auto"  # "json" or "text"; "auto": text on a terminal, one JSON object per line elsewhere
+
+# Tells an address that an approval waits, signed with the secret in the file. See "Operate a server".
+# [notify]
+# url = "https://hooks.example.org/aip"
+# secret_file = "notify.secret"
+
+[tracing]
+enabled = false  # spans of actions through OpenTelemetry; needs: pip install "aip-hermes-connector[otel]"
 """
 
 
