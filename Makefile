@@ -8,13 +8,16 @@ ASKED := $(if $(filter file,$(origin PYTHON)),,$(PYTHON))
 STALE := $(shell test ! -e $(STAMP) || { read -r folder; read -r python; test "$$folder" = "$$(pwd)" && \
   { test -z "$(ASKED)" || test "$(ASKED)" = "$$python"; }; } <$(STAMP) || echo again)
 
-.PHONY: demo test check lock clean again
+.PHONY: demo test soak check lock clean again
 
 demo: $(STAMP) ## Walk the session lifecycle between real processes, and say what was verified.
 	$(BIN)/aip-hermes demo $(DEMO)
 
 test: $(STAMP) ## Run the suite.
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
+
+soak: $(STAMP) ## Kill a server under 20,000 mixed actions and check every record. Shorter: SOAK=500.
+	$(BIN)/python -m tests.soak $(SOAK)
 
 check: $(STAMP) ## What CI checks besides the tests.
 	$(BIN)/ruff format --check .

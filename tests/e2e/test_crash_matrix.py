@@ -16,7 +16,7 @@ import pytest
 
 from aip_hermes.runtime import FAULT_POINTS
 from tests.support.counting_hermes import Provider, running_provider
-from tests.support.crash_stage import Forks, running_forks
+from tests.support.crash_stage import REVIEWER, Forks, running_forks
 from tests.support.crash_stories import KINDS, Kind, Story, approve, known, told
 from tests.support.server_serving import written_settings
 
@@ -111,7 +111,7 @@ async def test_a_server_killed_anywhere_tells_the_truth_afterwards(
 
 async def after_the_restart(forks: Forks, provider: Provider, config: Path, story: Story, cell: Cell) -> None:
     server = forks.start(config)
-    async with server.connection() as requester:
+    async with server.connection() as requester, server.connection(REVIEWER) as reviewer:
         async with asyncio.timeout(5):
             found = await known(requester, story.action_id)
         assert (found.state, found.code) == (cell.state, cell.code)
@@ -119,7 +119,7 @@ async def after_the_restart(forks: Forks, provider: Provider, config: Path, stor
         await story.submit(requester)  # a client that got no answer
         again = await known(requester, story.action_id)
         if again.state == "pending_approval":
-            await approve(server, again)
+            await approve(reviewer, str(again.approval_id))
             again = await known(requester, story.action_id)
         assert (again.state, again.code) == ((found.state, found.code) if cell.code == LOST else ("completed", None))
     await seen(provider, story, cell.at_end)

@@ -28,4 +28,10 @@ PROMISES = (
         sentence="Whatever the order of submissions, repeats, changed inputs, decisions, cancels, expiries, crashes "
         "and restarts, each answer and each status is the one that the rules give, and so is the number of sends.",
     ),
+    Promise(
+        id="soak:accounts",
+        source="issue 4 (proven by)",
+        sentence="The soak passes only when every accepted action is settled or definitely uncertain, its client was "
+        "told what is kept, and the provider's own log agrees one to one.",
+    ),
 )

@@ -2,12 +2,12 @@
 
 `python -m tests.support.crash_server` reads orders from stdin, one JSON line each, and answers on stdout:
 
-    {"config": "/…/aip-hermes.toml", "port": 0, "log": "/…/server.log", "die_at": "after_send"}
+    {"config": "/…/aip-hermes.toml", "log": "/…/server.log", "die_at": "after_send", "passes": 0}
     {"pid": 4711}  {"aip_url": "http://127.0.0.1:…"}  {"ended": 4711, "signal": 9}
 
 Without `die_at` the server is the `aip-hermes serve` command itself. With it the same composition runs with faults that
-SIGKILL the process the first time it reaches that point. The switch is here and nowhere in what users run. One server
-at a time; it stops when this process does, and this process when its stdin closes.
+SIGKILL the process when it reaches that point, after `passes` times. The switch is here and nowhere in what users run.
+One server at a time; it stops when this process does, and this process when its stdin closes.
 """
 
 from __future__ import annotations
@@ -35,22 +35,25 @@ __all__ = ["KillAt"]
 
 
 class KillAt:
-    """Faults that end this process at a point, as a power cut does."""
+    """Faults that end this process at a point, as a power cut does. passes: how often it is passed before."""
 
-    def __init__(self, point: str) -> None:
+    def __init__(self, point: str, *, passes: int = 0) -> None:
         self._point = point
+        self._left = passes
 
     async def reach(self, point: str) -> None:
         if point == self._point:
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._left -= 1
+            if self._left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def _serve_faulty(config: Path, point: str) -> None:
+async def _serve_faulty(config: Path, faults: KillAt) -> None:
     configure()
     stop = asyncio.Event()
     await stop_with_stdin(stop)
     settings = Settings.load(config)
-    await serve(settings, stop=stop, on_ready=lambda url: announce({"aip_url": url}), faults=KillAt(point))
+    await serve(settings, stop=stop, on_ready=lambda url: announce({"aip_url": url}), faults=faults)
 
 
 def _become_server(order: Mapping[str, Any], stdin: int) -> NoReturn:
@@ -60,10 +63,10 @@ def _become_server(order: Mapping[str, Any], stdin: int) -> NoReturn:
     status = 1
     try:
         if order.get("die_at"):
-            asyncio.run(_serve_faulty(Path(order["config"]), order["die_at"]))
+            asyncio.run(_serve_faulty(Path(order["config"]), KillAt(order["die_at"], passes=order["passes"])))
         else:
             aip_hermes.main(
-                ["serve", "--config", order["config"], "--port", str(order["port"]), "--until-stdin-closes"],
+                ["serve", "--config", order["config"], "--until-stdin-closes"],
                 standalone_mode=False,
             )
         status = 0

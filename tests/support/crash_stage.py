@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,14 @@ class Forks:
         self._unread = b""
         assert self._read() == {"forks": True}
 
-    def start(self, config: Path, *, die_at: str | None = None, port: int = 0) -> Server:
-        """Start a server and wait until it is ready. die_at: the fault point at which it is SIGKILLed."""
+    def start(self, config: Path, *, die_at: str | None = None, passes: int = 0) -> Server:
+        """Start a server on the port of its settings and wait until it is ready.
+
+        die_at: the fault point at which it is SIGKILLed, after it passed there `passes` times.
+        """
         assert self._process.stdin is not None
         log = config.parent / "server.log"
-        order = {"config": str(config), "port": port, "log": str(log), "die_at": die_at}
+        order = {"config": str(config), "log": str(log), "die_at": die_at, "passes": passes}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         said: dict[str, Any] = {}
@@ -56,6 +59,11 @@ class Forks:
             assert "ended" not in said, log.read_text(encoding="utf-8")
         self._running = said["pid"]
         return Server(pid=said["pid"], url=said["aip_url"])
+
+    def fileno(self) -> int:
+        """Return what can be read as soon as a server ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
 
     def ended(self) -> int | None:
         """Wait for the end of the server that runs; return the signal that ended it."""
@@ -68,7 +76,8 @@ class Forks:
     def kill(self) -> None:
         """End the server that runs, if one does, by SIGKILL."""
         if self._running is not None:
-            os.kill(self._running, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it died by itself in this moment
+                os.kill(self._running, signal.SIGKILL)
             self.ended()
 
     def _read(self) -> dict[str, Any]:
@@ -84,7 +93,7 @@ class Forks:
         return said
 
 
-@contextmanager
+@contextlib.contextmanager
 def running_forks() -> Iterator[Forks]:
     """Run the process that forks servers; it ends with the block, and its server too."""
     process = subprocess.Popen(

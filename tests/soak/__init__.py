@@ -1,0 +1,1 @@
+"""Many mixed actions from several processes while their server is killed again and again: `make soak`."""
