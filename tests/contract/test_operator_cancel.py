@@ -125,3 +125,21 @@ async def test_an_end_that_is_being_kept_is_left_alone() -> None:
         evidence = await site.handler.cancel(CALL, Prepared(), state=site.state)
     assert evidence["stopped"] is False
     assert site.posts("/stop") == []
+
+
+@pytest.mark.requirement("hermes:operator:cancel", "hermes:operator:ends")
+async def test_an_end_that_was_kept_first_wins_and_is_not_stopped() -> None:
+    async with Site.open(statuses=(RUNS,)) as site:
+        sending = asyncio.create_task(site.run())
+        await site.kept.first.wait()
+        key, (_, version) = next(iter(site.state.values.items()))
+        first = site.state.binding() | {"status": "completed", "output": {"output": "Kept by an equal call."}}
+        while await site.state.compare_and_set(key, expected=version, value=first) is None:
+            version = site.state.values[key][1]
+        evidence = await site.handler.cancel(CALL, Prepared(), state=site.state)
+        site.statuses = [{"status": "failed", "error": "too late"}]
+        outcome = await sending
+    assert (evidence["stopped"], evidence["ended"]) == (False, True)
+    assert site.posts("/stop") == []
+    assert isinstance(outcome, Answer)
+    assert outcome.text == "Kept by an equal call."
