@@ -25,10 +25,13 @@ from aip_hermes.server.notify import (
     WAITING,
     Notifier,
 )
-from aip_hermes.settings import NotifySettings, SettingsError
+from aip_hermes.settings import NotifySettings, Settings, SettingsError
+from tests.support.client_stub_server import Answer, running_stub
+from tests.support.embedded_endpoint import KEY, served
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_site import Site, ask
-from tests.support.server_serving import written_settings
+from tests.support.server_serving import action as message
+from tests.support.server_serving import serving, written_settings
 from tests.support.server_site import write_secret
 
 SECRET = "notify-secret-0123456789"
@@ -214,3 +217,22 @@ def test_its_secret_is_long_and_for_its_owner_alone(tmp_path: Path, content: str
         )
     assert refused.value.member == "notify.secret_file"
     assert "short" not in str(refused.value).replace("notify.secret", "")
+
+
+@pytest.mark.requirement("notify:signed-hint", "notify:bounded")
+async def test_a_served_delete_tells_the_address_once_and_follows_no_redirect(tmp_path: Path) -> None:
+    write_secret(tmp_path / "aip" / "notify.secret", SECRET)
+    with running_stub(lambda _: Answer(status=302, headers={"location": "/elsewhere"})) as stub:
+        async with served(tmp_path / "hermes") as hermes:
+            await hermes.create("s")
+            url = str(hermes.client.base_url).rstrip("/") + "/"
+            extra = f'\n[notify]\nurl = "{stub.url.rstrip("/")}/hook"\nsecret_file = "notify.secret"\n'
+            settings = written_settings(tmp_path / "aip", endpoint_url=url, extra=extra)
+            write_secret(tmp_path / "aip" / "hermes.key", KEY)
+            async with serving(Settings.load(settings.path)) as (client, _):
+                asked = await client.post("/aip/v1/messages", json=message("act_1", "session_delete", key="K"))
+                assert asked.json()["body"]["action_result"]["status"] == "pending_approval"
+                got = await asyncio.to_thread(stub.wait_for_request)
+    assert (got.method, got.target) == ("POST", "/hook")
+    assert got.json["requester"] == "agent:local:requester"
+    assert [request.target for request in stub.requests] == ["/hook"]
