@@ -47,7 +47,7 @@ from tests.support.runtime_site import Crash, action, authority, decision, reque
 
 T = TypeVar("T")
 
-PATIENCE_S = 2
+PATIENCE_S = 30
 UNDER_WAY = ("queued", "running", "pending_approval")
 
 STEPS = 50
@@ -150,7 +150,7 @@ class RuntimeMachine(RuleBasedStateMachine):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         async def bounded() -> T:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(4 * PATIENCE_S):
                 return await work
 
         return self.loop.run(bounded())
