@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,7 +130,7 @@ class Process:
 
 
 class RuntimeMachine(RuleBasedStateMachine):
-    """Rules are what clients, reviewers, operators and bad luck do. The invariant asks for everything, every time."""
+    """Rules are what clients, reviewers, operators and bad luck do; the invariant asks what became of it."""
 
     @initialize()
     def begin(self) -> None:
@@ -141,6 +141,7 @@ class RuntimeMachine(RuleBasedStateMachine):
         self.script: list[Outcome] = ["completed"]
         self.sends: list[Call] = []
         self.made = 0
+        self.seen: dict[str, Kept] = {}
         self.approvals: dict[str, wire.ApprovalRequest] = {}
         self.process = self.new_process(self.folder)
         self.run(self.process.start())
@@ -162,9 +163,13 @@ class RuntimeMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "loop"):
-            self.run(self.runtime.aclose())
-            self.loop.close()
-            shutil.rmtree(self.folder)
+            self.seen = {}
+            try:
+                self.what_changed_is_known()
+            finally:
+                self.run(self.runtime.aclose())
+                self.loop.close()
+                shutil.rmtree(self.folder)
 
     # What happens.
 
@@ -227,23 +232,32 @@ class RuntimeMachine(RuleBasedStateMachine):
             ms = 450_000 * (1 if halves < 3 else halves)
             self.model.advance(ms, outcome)
             self.clock.advance(ms)
-            self.run(self.all_known())
+            self.run(self.all_known(self.model.actions))
+            self.seen = {}
 
     @rule()
     def restart(self) -> None:
         self.run(self.runtime.aclose())
         self.process = self.new_process(self.process.folder)
         self.run(self.process.start())
+        self.seen = {}
 
     # What must hold.
 
     @invariant()
-    def everything_is_known(self) -> None:
+    def what_changed_is_known(self) -> None:
+        """Ask for what the model changed; for everything after a restart, a crash or a stretch of time,
+        and at the end."""
         if not hasattr(self, "loop"):
             return
-        found, sent = self.run(self.all_known()), Counter(str(call.action_id) for call in self.sends)
-        for action_id, kept in self.model.actions.items():
+        changed = {
+            action_id: kept for action_id, kept in self.model.actions.items() if self.seen.get(action_id) != kept
+        }
+        found, sent = self.run(self.all_known(changed)), Counter(str(call.action_id) for call in self.sends)
+        for action_id, kept in changed.items():
             assert (*found[action_id], sent[action_id]) == (kept.state, kept.code, kept.uncertain, kept.sends), kept
+        assert sent.total() == sum(kept.sends for kept in self.model.actions.values())
+        self.seen = dict(self.model.actions)
 
     def fresh(self, **members: Any) -> Request:
         """Return a request under an Action ID of its own."""
@@ -316,6 +330,7 @@ class RuntimeMachine(RuleBasedStateMachine):
         await self.runtime.aclose()
         self.process = self.new_process(self.process.folder / "after")
         await self.process.start()
+        self.seen = {}
 
     async def note_approval(self, action_id: str | None) -> None:
         if action_id is None or self.model.actions[action_id].state != "pending_approval":
@@ -325,17 +340,16 @@ class RuntimeMachine(RuleBasedStateMachine):
         view = await self.runtime.approval(status.approval_id, reviewer())
         self.approvals[action_id] = view.request
 
-    async def all_known(self) -> dict[str, tuple[str, str | None, bool]]:
-        """Return state, code and certainty of every action, after what goes on by itself: the queue, a released action,
-        the end of an approval."""
+    async def all_known(self, asked: Mapping[str, Kept]) -> dict[str, tuple[str, str | None, bool]]:
+        """Return state, code and certainty of actions, after what goes on by itself: the queue, a released action, the
+        end of an approval."""
         with contextlib.suppress(TimeoutError):  # what it became instead, the invariant says
             async with asyncio.timeout(PATIENCE_S):
-                return await self.all_in(self.model.actions.values())
-        return await self.all_in([replace(kept, state="any") for kept in self.model.actions.values()])
+                return await self.all_in(asked)
+        return await self.all_in({action_id: replace(kept, state="any") for action_id, kept in asked.items()})
 
-    async def all_in(self, kept: Iterable[Kept]) -> dict[str, tuple[str, str | None, bool]]:
-        found = await asyncio.gather(*(self.known(one) for one in kept))
-        return dict(zip(self.model.actions, found, strict=True))
+    async def all_in(self, asked: Mapping[str, Kept]) -> dict[str, tuple[str, str | None, bool]]:
+        return dict(zip(asked, await asyncio.gather(*map(self.known, asked.values())), strict=True))
 
     async def known(self, kept: Kept) -> tuple[str, str | None, bool]:
         while True:
