@@ -93,4 +93,4 @@ def chain_holds(chain: ReceiptChain) -> bool:
 
 def receipt_root(receipts: list[Receipt]) -> str:
     """Return what `root_hash` must be: over the hashes that the receipts carry."""
-    return sha256("".join(receipt.hash or "" for receipt in receipts).encode("ascii")).hexdigest()
+    return sha256("".join(receipt.hash or "" for receipt in receipts).encode("utf-8")).hexdigest()

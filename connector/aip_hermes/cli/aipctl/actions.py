@@ -11,6 +11,7 @@ from aip_hermes.cli.aipctl.arguments import ACTION_ID, CAPABILITY_ID, IDEMPOTENC
 from aip_hermes.cli.aipctl.events import action_cancel, action_events
 from aip_hermes.cli.aipctl.following import Printer, call_and_follow
 from aip_hermes.cli.aipctl.options import global_options
+from aip_hermes.cli.aipctl.records import action_list
 from aip_hermes.cli.aipctl.running import FAILED, UNCERTAIN, Sent, run
 from aip_hermes.cli.aipctl.terminal import print_json, print_json_line, say
 from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey
@@ -28,9 +29,10 @@ _ON_STATUS = {"failed": 3, "pending": 5, "cancelled": 6}
 @click.group()
 @global_options
 def action() -> None:
-    """Call a capability once, or look up a call by its Action ID."""
+    """Call a capability once, look up a call by its Action ID, or list calls."""
 
 
+action.add_command(action_list)
 action.add_command(action_events)
 action.add_command(action_cancel)
 

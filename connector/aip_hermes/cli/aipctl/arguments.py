@@ -11,9 +11,36 @@ from urllib.parse import urlsplit
 import click
 
 from aip_hermes.cli.aipctl.terminal import safe_text
-from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, Identity, IdentityError
+from aip_hermes.ids import (
+    ActionId,
+    AipSessionId,
+    ApprovalId,
+    CapabilityId,
+    EndpointId,
+    IdempotencyKey,
+    Identity,
+    IdentityError,
+    PrincipalId,
+    ReceiptId,
+    TenantId,
+)
 
-__all__ = ["ACTION_ID", "APPROVAL_ID", "CAPABILITY_ID", "IDEMPOTENCY_KEY", "JSON", "TEXT", "URL", "JsonSource"]
+__all__ = [
+    "ACTION_ID",
+    "AIP_SESSION_ID",
+    "APPROVAL_ID",
+    "CAPABILITY_ID",
+    "DOCUMENT",
+    "ENDPOINT_ID",
+    "IDEMPOTENCY_KEY",
+    "JSON",
+    "PRINCIPAL_ID",
+    "RECEIPT_ID",
+    "TENANT_ID",
+    "TEXT",
+    "URL",
+    "JsonSource",
+]
 
 MAX_INPUT_BYTES = 16_777_216
 
@@ -119,10 +146,25 @@ class _Json(_ParamType):
             self.fail(f"{safe_text(path)} can't be read: {exc.strerror}.", param, ctx)
 
 
+class _Document(_Json):
+    """The path of a file of JSON, or `-` for stdin."""
+
+    name = "document"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> JsonSource:
+        return super().convert(value if value == "-" else f"@{value}", param, ctx)
+
+
 URL = _Url()
 TEXT = _Text()
 JSON = _Json()
+DOCUMENT = _Document()
 ACTION_ID = _Identity("action id", ActionId)
 APPROVAL_ID = _Identity("approval id", ApprovalId)
 CAPABILITY_ID = _Identity("capability id", CapabilityId)
 IDEMPOTENCY_KEY = _Identity("key", IdempotencyKey)
+AIP_SESSION_ID = _Identity("session id", AipSessionId)
+ENDPOINT_ID = _Identity("endpoint id", EndpointId)
+PRINCIPAL_ID = _Identity("principal id", PrincipalId)
+RECEIPT_ID = _Identity("receipt id", ReceiptId)
+TENANT_ID = _Identity("tenant id", TenantId)

@@ -11,7 +11,10 @@ import aip_hermes
 from aip_hermes.cli.aipctl.actions import action
 from aip_hermes.cli.aipctl.approvals import approval
 from aip_hermes.cli.aipctl.discovery import capability, manifest
+from aip_hermes.cli.aipctl.log import events
 from aip_hermes.cli.aipctl.options import global_options
+from aip_hermes.cli.aipctl.receipts import receipt
+from aip_hermes.cli.aipctl.records import audit
 from aip_hermes.cli.aipctl.running import FAILED, INTERRUPTED
 from aip_hermes.cli.aipctl.terminal import drop_unwritten, open_streams, say
 
@@ -49,6 +52,9 @@ aipctl.add_command(manifest)
 aipctl.add_command(capability)
 aipctl.add_command(action)
 aipctl.add_command(approval)
+aipctl.add_command(events)
+aipctl.add_command(receipt)
+aipctl.add_command(audit)
 
 
 def main() -> None:
