@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from aip_hermes.cli.prune import age_ms
 from tests.support.processes import AIP_HERMES, run_aipctl, running_up, stop
 
 CREATE = "cap:hermes_agent:primary:session_create"
@@ -73,8 +75,11 @@ def test_an_age_that_is_none_is_a_usage_error_and_a_missing_store_stays_missing(
     assert command("init", str(tmp_path / "aip")).returncode == 0
     config = ["--config", str(tmp_path / "aip" / "aip-hermes.toml")]
     for age in BAD_AGES:
-        done = command("prune", *config, "--older-than", age)
-        assert (done.returncode, done.stdout) == (2, ""), age
+        with pytest.raises(click.BadParameter):
+            age_ms(age)
+    assert (age_ms("30d"), age_ms("90m")) == (2_592_000_000, 5_400_000)
+    done = command("prune", *config, "--older-than", "30")
+    assert (done.returncode, done.stdout) == (2, "")
     for arguments in (["prune", *config, "--older-than", "30d"], ["backup", *config, str(tmp_path / "copy")]):
         done = command(*arguments)
         assert (done.returncode, done.stdout) == (1, "")
