@@ -254,6 +254,12 @@ PROMISES = (
         sentence="A message id is claimed once within the window of its sent_at.",
     ),
     Promise(
+        id="runtime:message:with-its-action",
+        source="runtime behaviour §8; design §3",
+        sentence="The message of an action is used up with it, in its first transaction, or alone where it has none; a "
+        "safe read that a crash interrupts leaves no record, so its message may come again.",
+    ),
+    Promise(
         id="runtime:store:no-input-kept",
         source="design D19, D23",
         sentence="Events and audit hold ids, states and codes; an input is stored only while it is parked.",

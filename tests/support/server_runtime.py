@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from aip_hermes import wire
@@ -45,7 +46,9 @@ class ScriptedRuntime:
         self._claimed.add(message_id)
 
     async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> wire.ActionResult:
-        self.note("submit", action=action, caller=caller, context=context)
+        if context.arrival is not None:
+            await self.claim_message(context.arrival.message_id, context.arrival.sent_at_ms, caller)
+        self.note("submit", action=action, caller=caller, context=replace(context, arrival=None))
         # As the real one does: the work has a task of its own.
         return await asyncio.shield(asyncio.ensure_future(self._run(action)))
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Actor
-from aip_hermes.ids import AipSessionId, CorrelationId, PrincipalId, TenantId
+from aip_hermes.ids import AipSessionId, CorrelationId, MessageId, PrincipalId, TenantId
 
-__all__ = ["Caller", "MessageContext"]
+__all__ = ["Arrival", "Caller", "MessageContext"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +50,17 @@ class Caller:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Arrival:
+    """A message that came in. sent_at_ms: Unix, as its sender says."""
+
+    message_id: MessageId
+    sent_at_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MessageContext:
-    """What the envelope says besides its body."""
+    """What the envelope says besides its body. arrival: None where the message was claimed before, or there is none."""
 
     aip_session_id: AipSessionId | None = None
     correlation_id: CorrelationId | None = None
+    arrival: Arrival | None = None

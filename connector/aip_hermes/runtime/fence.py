@@ -116,8 +116,10 @@ def fence_of(submission: Submission) -> Fence | None:
 def look(connection: Connection, submission: Submission, *, now: int) -> Bound | Running | None:
     """Say what the store knows of this Action ID and, where a fence stands already, of its key. Changes nothing.
 
-    Raises: ActionIdConflict, KeyConflict.
+    Raises: ActionIdConflict, KeyConflict, MessageReplayed.
     """
+    if submission.message is not None:
+        submission.message.look(connection)
     row = _fetch_action(connection, submission.tenant, submission.action.id)
     verdict = _judge_action(row, submission)
     if verdict is not None or submission.fence is None:
@@ -139,8 +141,10 @@ def claim(
 ) -> Verdict:
     """Take Action ID and key together, or say who has them. lease: `leases.fresh`.
 
-    Raises: ActionIdConflict, KeyConflict.
+    Raises: ActionIdConflict, KeyConflict, MessageReplayed.
     """
+    if submission.message is not None:
+        submission.message.store(connection)
     row = _fetch_action(connection, submission.tenant, submission.action.id)
     verdict = _judge_action(row, submission)
     if verdict is not None:

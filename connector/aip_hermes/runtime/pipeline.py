@@ -30,6 +30,7 @@ from aip_hermes.runtime.failures import (
 )
 from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.messages import MessageClaim
 from aip_hermes.runtime.repeats import Repeats, Reply
 from aip_hermes.runtime.store import to_json
 from aip_hermes.runtime.submission import Submission
@@ -66,13 +67,17 @@ class Pipeline:
             self._fence,
         )
 
-    async def submit(self, action: wire.Action, caller: Caller, context: MessageContext) -> Reply:
+    async def submit(
+        self, action: wire.Action, caller: Caller, context: MessageContext, message: MessageClaim | None = None
+    ) -> Reply:
         """Return the action's result, or for one that is queued the acknowledgement.
+
+        message: the id that it came under, to be stored with it.
 
         Raises: RequestRefused for a request that never became an action.
         """
         try:
-            submission = Submission.of(action, caller, context)
+            submission = Submission.of(action, caller, context, message)
             for check in self._checks:
                 passed = await check(submission)
                 if isinstance(passed, wire.ActionResult | wire.Ack):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -14,24 +14,25 @@ import structlog
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import Connection, Database, OwnerLock, StoreFailure
+from aip_hermes.database import Database, OwnerLock, StoreFailure
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime.approval_clock import ApprovalClock
 from aip_hermes.runtime.approval_context import ApprovalContexts
 from aip_hermes.runtime.approval_policies import check_policies
 from aip_hermes.runtime.authority import Authorities
-from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.caller import Arrival, Caller, MessageContext
 from aip_hermes.runtime.cancel_requests import CancelRequests
 from aip_hermes.runtime.decisions import Decisions
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES
 from aip_hermes.runtime.execution import Executor
-from aip_hermes.runtime.failures import MessageReplayed, RuntimeStopping
+from aip_hermes.runtime.failures import RuntimeStopping
 from aip_hermes.runtime.fence_hits import counting_refusals
 from aip_hermes.runtime.figures import Load, load
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.keeper import Keeper
 from aip_hermes.runtime.limits import RuntimeLimits
+from aip_hermes.runtime.messages import MessageClaim, Messages
 from aip_hermes.runtime.notices import ApprovalWaits, Notices
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
@@ -39,7 +40,7 @@ from aip_hermes.runtime.queue import QueueWorker
 from aip_hermes.runtime.records import Records
 from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, QUERIES
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Overrun, within
 from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
@@ -72,6 +73,7 @@ class Runtime:
         offering = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         self._executor = Executor(footing, locks=SerialLocks(footing))
         self._pipeline = Pipeline(footing, catalog=catalog, connectors=offering, executor=self._executor)
+        self._messages = Messages(footing)
         self._decisions = Decisions(footing, authorities=authorities, pipeline=self._pipeline)
         self._queue = QueueWorker(
             footing,
@@ -189,8 +191,12 @@ class Runtime:
 
         Raises: RequestRefused for a request that never became an action; StoreFailure when the store can't be used.
         """
-        submit = partial(self._pipeline.submit, action, caller, context)
-        return await self._detached(counting_refusals(self._footing, action, caller, submit))
+
+        def submit(message: MessageClaim | None) -> Awaitable[wire.ActionResult | wire.Ack]:
+            begin = partial(self._pipeline.submit, action, caller, context, message)
+            return counting_refusals(self._footing, action, caller, begin)
+
+        return await self._detached(self._messages.once(context.arrival, submit))
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
         """Decide an approval; an approved action runs before the answer.
@@ -331,20 +337,7 @@ class Runtime:
         Ids are claimed per deployment, whoever the caller is, and not given back when the action fails.
         Raises: MessageReplayed.
         """
-        now = self._footing.now_ms()
-        if not now - self._footing.limits.past_ms <= sent_at_ms <= now + self._footing.limits.ahead_ms:
-            raise MessageReplayed(
-                "sent_at is outside the accepted window; check the clock and send a new message",
-                details={"server_time": wire.rfc3339(now)},
-            )
-        params = {"message_id": message_id, "expires_at": sent_at_ms + self._footing.limits.past_ms}
-
-        def claim(connection: Connection) -> bool:
-            connection.execute(QUERIES["drop_expired_messages"], {"now": now})
-            return bool(connection.execute(QUERIES["claim_message"], params))
-
-        if not await self._footing.database.write(claim):
-            raise MessageReplayed("this message id was used before; a retry needs a new one and the same Action ID")
+        await self._messages.claim(Arrival(message_id=MessageId(message_id), sent_at_ms=sent_at_ms))
 
     async def load(self, tenant: str | None) -> Load:
         """Return what is unfinished now, of one tenant (empty: of none) or of all."""

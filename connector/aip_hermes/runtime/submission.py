@@ -20,6 +20,7 @@ from aip_hermes.ids import (
 )
 from aip_hermes.runtime import digests
 from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.messages import MessageClaim
 from aip_hermes.runtime.store import to_json
 from aip_hermes.telemetry import About
 
@@ -74,6 +75,7 @@ class Submission:
     principal: wire.Principal
     actor: Actor
     context: MessageContext
+    message: MessageClaim | None = None
     reads_others: bool = False
     invoke: tuple[str, ...] = ("*",)
     published: Published | None = None
@@ -86,13 +88,16 @@ class Submission:
     lease: int | None = None
 
     @classmethod
-    def of(cls, action: wire.Action, caller: Caller, context: MessageContext) -> Self:
+    def of(
+        cls, action: wire.Action, caller: Caller, context: MessageContext, message: MessageClaim | None = None
+    ) -> Self:
         """Bind an action to its verified caller; an identity claim of the payload is dropped."""
         return cls(
             action=action.model_copy(update={"identity": None}),
             principal=caller.named,
             actor=caller.actor,
             context=context,
+            message=message,
             reads_others=caller.may_read_others("action"),
             invoke=caller.invoke,
         )

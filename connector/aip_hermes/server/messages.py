@@ -26,7 +26,7 @@ from aip_hermes.ids import (
     PrincipalId,
     TenantId,
 )
-from aip_hermes.runtime.caller import Caller, MessageContext
+from aip_hermes.runtime.caller import Arrival, Caller, MessageContext
 from aip_hermes.runtime.failures import MemberRefused
 from aip_hermes.server.body import check_content_type, parse_json, read_limited
 from aip_hermes.server.failures import BodyUnsupported, EnvelopeInvalid, EnvelopeUndecodable
@@ -64,14 +64,14 @@ class Messages:
         """Answer one envelope."""
         envelope = _decoded(await self._read(request))
         caller = self._gateway.authenticate(request)
-        await self._gateway.runtime.claim_message(
-            MessageId(envelope.message_id), wire.parse_rfc3339(envelope.sent_at), caller
-        )
+        arrival = Arrival(message_id=MessageId(envelope.message_id), sent_at_ms=wire.parse_rfc3339(envelope.sent_at))
         key = wire.body_key(envelope)
+        if key != "action":  # an action takes its message along, into its own first transaction
+            await self._gateway.runtime.claim_message(arrival.message_id, arrival.sent_at_ms, caller)
         noted(request)["message"] = key
         if key == "action":
             noted(request)["action_id"] = envelope.content.id[:128]
-        return self._gateway.replies.answer(await self._serve(key, envelope, caller), envelope)
+        return self._gateway.replies.answer(await self._serve(key, envelope, caller, arrival), envelope)
 
     async def _read(self, request: Request) -> Any:
         check_content_type(request.headers)
@@ -82,8 +82,8 @@ class Messages:
         )
         return parse_json(data)
 
-    async def _serve(self, key: str, envelope: wire.Envelope, caller: Caller) -> Mapping[str, Any]:
-        context = _context(envelope)
+    async def _serve(self, key: str, envelope: wire.Envelope, caller: Caller, arrival: Arrival) -> Mapping[str, Any]:
+        context = _context(envelope, arrival)
         if key in self._commands:
             return await self._commands[key](envelope.content, caller, context)
         if key not in self._reads:
@@ -187,11 +187,12 @@ def _decoded(raw: Any) -> wire.Envelope:
     return envelope
 
 
-def _context(envelope: wire.Envelope) -> MessageContext:
+def _context(envelope: wire.Envelope, arrival: Arrival) -> MessageContext:
     session, correlation = envelope.session_id, envelope.correlation_id
     return MessageContext(
         aip_session_id=None if session is None else AipSessionId(session),
         correlation_id=None if correlation is None else CorrelationId(correlation),
+        arrival=arrival,
     )
 
 

@@ -24,6 +24,10 @@ INSERT INTO message_ids (message_id, expires_at) VALUES (:message_id, :expires_a
 ON CONFLICT (message_id) DO NOTHING
 RETURNING message_id;
 
+-- name: find_message
+-- Whether a message id was taken before, and its window has not passed.
+SELECT message_id FROM message_ids WHERE message_id = :message_id AND expires_at >= :now;
+
 -- name: drop_expired_messages
 -- Claims whose window has passed.
 DELETE FROM message_ids WHERE expires_at < :now;
