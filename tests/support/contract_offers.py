@@ -22,6 +22,7 @@ from aip_hermes.contract.handler import (
     stateless,
     unpublished,
 )
+from aip_hermes.contract.reconciliation import Uncertain, Verdict
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ids import CapabilityId, EndpointId, TenantId
 
@@ -55,6 +56,9 @@ class UnboundHandler:
         raise NotImplementedError
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
+        raise NotImplementedError
+
+    async def reconcile(self, action: Uncertain) -> Verdict:
         raise NotImplementedError
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:

@@ -23,6 +23,7 @@ from aip_hermes.contract.handler import (
     stateless,
     unpublished,
 )
+from aip_hermes.contract.reconciliation import Uncertain, Verdict
 from aip_hermes.errors import ActionFailed, ProviderFailed
 from aip_hermes.ids import CapabilityId, EndpointId, TenantId
 from aip_hermes.ports import Faults, NoFaults
@@ -81,6 +82,10 @@ async def _echo(call: Call) -> Answer:
     return Answer(output={"echo": dict(call.input)}, text=None)
 
 
+async def _undecided(action: Uncertain) -> Verdict:
+    return Verdict(outcome="indeterminate", reason="scripted", explanation="a script proves nothing")
+
+
 async def _no_context(call: Call) -> JsonObject | None:
     return None
 
@@ -119,6 +124,9 @@ class ScriptedConnector:
     observed: list[Call] = field(default_factory=list)
     observe: Send = _echo
     """Plays the provider to whoever only looks what became of a request."""
+    reconciled: list[Uncertain] = field(default_factory=list)
+    verdict: Callable[[Uncertain], Awaitable[Verdict]] = _undecided
+    """Plays the look at the provider."""
     keeping: Callable[[Call, State], Awaitable[Answer]] | None = None
     """Plays a handler that keeps something about its calls, in place of `send` and `observe`."""
 
@@ -223,6 +231,10 @@ class _Handler:
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         self.connector.note("confirm", call)
         return self.connector.confirm(outcome)
+
+    async def reconcile(self, action: Uncertain) -> Verdict:
+        self.connector.reconciled.append(action)
+        return await self.connector.verdict(action)
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
         session = f"scripted:{call.input.get('session_id', '')}"

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol
 
 from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.operation import Operation
+from aip_hermes.contract.reconciliation import Uncertain, Verdict
 from aip_hermes.errors import ActionFailed
 from aip_hermes.ids import (
     ActionId,
@@ -267,6 +268,12 @@ class Handler(Protocol):
         """Read back (at most 2 s) and return the same outcome with evidence added; never another outcome.
 
         A failed read-back is evidence too ("not confirmed"), never an exception.
+        """
+
+    async def reconcile(self, action: Uncertain) -> Verdict:
+        """Read what became of an action whose effect nobody knows (design §5).
+
+        Sends nothing that may change anything. What can't be read is a verdict too: indeterminate, with the cause.
         """
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:

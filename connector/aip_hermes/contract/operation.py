@@ -2,7 +2,7 @@
 
 The row is the only place where a contract value is written. What can be derived is a property here, never a second
 member. Special behaviour is a named rule of a row (`body`, `answer`, `prepare`, `confirm`, `serial`, `session`,
-`stream`, `stop`, `recovery`, `context`), implemented once by the connector.
+`stream`, `stop`, `recovery`, `context`, `reconcile`), implemented once by the connector.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ __all__ = [
     "Mode",
     "Operation",
     "PrepareRule",
+    "Reached",
+    "ReconcileRule",
     "RecoveryRule",
     "SerialRule",
     "SessionPlace",
@@ -91,10 +93,31 @@ RecoveryRule = Literal["none", "observe"]
 """What becomes of an action that a crash interrupted after its intent (D4). none: it ends uncertain. observe: `send` is
 called again, marked as interrupted, and only reads what became of the request."""
 
+ReconcileRule = Literal[
+    "none", "session_row", "session_patch", "session_gone", "session_fork", "session_turn", "text_listing", "run_start",
+    "run_answer", "target_gone", "target_state", "job_listing", "job_change", "job_due",
+]  # fmt: skip
+"""What is read after an uncertain end, and what proves the effect (design §5); each rule is a function in
+hermes/reconcile/. none: a read, nothing to prove. session_row: the row that was to be made. session_patch: the row
+against the one read before. session_gone: that there is no such row. session_fork: source and child. session_turn: row
+and messages of the named session, else as text_listing. text_listing: the messages of the sessions that moved since.
+run_start: the session that the run speaks in, else as text_listing. run_answer: whether the run still waits.
+target_gone: that the row's `target` is no more. target_state: that the `target` has what `reaches` names and had it
+not before. job_listing: a job with the fields that were sent. job_change: the job's fields against those sent. job_due:
+that the job's next run was moved, or came."""
 
 TextRule = Literal["none", "named", "listed"]
 """Whether an answer holds text of a transcript, which is kept for some hours only (D23), and about what. named: about
 what path, call and answer name. listed: also about each row of the answer's `data`."""
+
+
+class Reached(BaseModel):
+    """A state of a target. member: of what is read. values: any of them shows the effect."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    member: str
+    values: Annotated[tuple[bool | str, ...], Field(min_length=1)]
 
 
 class Operation(BaseModel):
@@ -154,6 +177,9 @@ class Operation(BaseModel):
     text: TextRule = "none"
     follow: FollowRule = "none"
     recovery: RecoveryRule = "none"
+    reconcile: ReconcileRule = "none"
+    reaches: Reached | None = None
+    """The state of the `target` that shows the effect, for `reconcile: target_state`."""
 
     @property
     def method(self) -> str:

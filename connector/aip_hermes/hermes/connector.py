@@ -20,6 +20,7 @@ from aip_hermes.hermes.handler import CONFIRM_S, HermesHandler
 from aip_hermes.hermes.headers import base_headers
 from aip_hermes.hermes.operator import OperatorHandler, OperatorPolicy
 from aip_hermes.hermes.operator.ground import STOP_S, Ground
+from aip_hermes.hermes.reconcile import QuietTimes, Reconciler
 from aip_hermes.ids import CapabilityId, EndpointId
 from aip_hermes.ports import Clock, Faults, NewId
 from aip_hermes.ports import new_id as random_id
@@ -40,7 +41,7 @@ class HermesConnector:
 
     transport: stands in for the network in tests. operations: the rows; None reads the project's own. confirm_s: for
     one read-back, in seconds. operator: the policy of every run that is followed. new_id: names this process and its
-    claims.
+    claims. quiet: how long nothing may have happened before a reconciliation takes absence for a proof.
     Raises ValueError without an endpoint and for two of one id.
     """
 
@@ -55,6 +56,7 @@ class HermesConnector:
         confirm_s: float = CONFIRM_S,
         operator: OperatorPolicy | None = None,
         new_id: NewId = random_id,
+        quiet: QuietTimes = QuietTimes(),  # noqa: B008  frozen
     ) -> None:
         self._endpoints = sorted(endpoints, key=lambda endpoint: endpoint.id)
         if not self._endpoints:
@@ -65,6 +67,7 @@ class HermesConnector:
         self._confirm_s = confirm_s
         self._operator = OperatorPolicy() if operator is None else operator
         self._new_id = new_id
+        self._quiet = quiet
         self._instance_id = new_id("inst_")
         self._clients = {
             endpoint.id: HermesClient(endpoint, transport=transport, faults=faults) for endpoint in self._endpoints
@@ -131,10 +134,17 @@ class HermesConnector:
                     faults=faults,
                     new_id=self._new_id,
                     instance_id=self._instance_id,
-                )
+                ),
+                reconciler=Reconciler(row, endpoint=endpoint, attempts=attempts, clock=clock, quiet=self._quiet),
             )
         return HermesHandler(
-            row, endpoint=endpoint, attempts=attempts, clock=clock, faults=faults, confirm_s=self._confirm_s
+            row,
+            endpoint=endpoint,
+            attempts=attempts,
+            clock=clock,
+            faults=faults,
+            confirm_s=self._confirm_s,
+            quiet=self._quiet,
         )
 
     async def _health(self, endpoint: Endpoint) -> tuple[bool, str]:

@@ -25,6 +25,7 @@ from aip_hermes.contract.handler import (
     unpublished,
 )
 from aip_hermes.contract.operation import Operation
+from aip_hermes.contract.reconciliation import Uncertain, Verdict
 from aip_hermes.contract.rows import Target, load_target
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes import session_evidence as evidence
@@ -37,19 +38,15 @@ from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import Received, RequestSpec
 from aip_hermes.hermes.failures import HermesFailed
 from aip_hermes.hermes.headers import headers_of_call
-from aip_hermes.hermes.preparation import (
-    description_of,
-    refuse_changed_target,
-    refuse_moved_turn,
-    snapshot_of,
-)
+from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn, snapshot_of
+from aip_hermes.hermes.reconcile import QuietTimes, Reconciler
 from aip_hermes.hermes.request import Mapped, map_call
 from aip_hermes.hermes.run_ends import about_run
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
 from aip_hermes.hermes.stream_reading import read_stream
 from aip_hermes.hermes.traces import traces_of
-from aip_hermes.hermes.wanted import sent_facts, wanted_facts
+from aip_hermes.hermes.wanted import mapped_facts, wanted_facts
 from aip_hermes.hermes.wording import Subject
 from aip_hermes.ports import Clock, Faults
 
@@ -82,7 +79,9 @@ class HermesHandler:
         clock: Clock,
         faults: Faults,
         confirm_s: float = CONFIRM_S,
+        quiet: QuietTimes = QuietTimes(),  # noqa: B008  frozen
     ) -> None:
+        self._reconciler = Reconciler(operation, endpoint=endpoint, attempts=attempts, clock=clock, quiet=quiet)
         self._operation = operation
         self._endpoint = endpoint
         self._attempts = attempts
@@ -134,7 +133,7 @@ class HermesHandler:
         found = None if self._target is None else await self._still(rows, self._target, mapped.ids, described)
         facts: JsonObject = {}
         if not self._operation.read_only:
-            facts = {"endpoint_id": str(self._endpoint.id), "wanted": self._wanted(mapped)}
+            facts = {"endpoint_id": str(self._endpoint.id), "wanted": mapped_facts(self._operation, mapped)}
             if (read := before.facts() if before is not None else found) is not None:
                 facts |= {"before": read, "read_at_ms": self._clock.now_ms()}
         return Prepared(facts=facts, context=_Context(mapped=mapped, before=before))
@@ -163,14 +162,6 @@ class HermesHandler:
                 snapshot, described, target=target, ids=ids, operation=self._operation, endpoint=self._endpoint
             )
         return snapshot
-
-    def _wanted(self, mapped: Mapped) -> JsonObject:
-        """Return what reconciliation compares later: about a session by meaning, about anything else by member."""
-        if self._operation.body in ("none", "members", "message"):
-            return wanted_facts(new_id=mapped.new_id, body=mapped.body)
-        named = {} if mapped.session_id is None else {"session_id": mapped.session_id}
-        text = {} if self._operation.body == "job" else wanted_facts(new_id=None, body=mapped.body)
-        return {**mapped.ids, **named, **text, "sent_sha256": sent_facts(mapped.body)}
 
     async def send(
         self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
@@ -222,6 +213,9 @@ class HermesHandler:
             return replace(outcome, output=outcome.output | {"_aip": ours})
         outcome.details["reconciliation"] = {"read_at_ms": self._clock.now_ms()} | found
         return outcome
+
+    async def reconcile(self, action: Uncertain) -> Verdict:
+        return await self._reconciler.verdict(action)
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
         mapped = self._map(call)

@@ -45,6 +45,7 @@ class SessionRow:
     title_sha256: str | None
     parent_session_id: str | None
     worked: tuple[int | None, ...] = ()
+    source: str | None = None
 
     @classmethod
     def of(cls, session: Mapping[str, Any]) -> Self | None:
@@ -61,6 +62,7 @@ class SessionRow:
             title_sha256=None if title is None else sha256_text(title),
             parent_session_id=_text(session.get("parent_session_id")),
             worked=tuple(_count(session.get(name)) for name in _WORK),
+            source=_text(session.get("source")),
         )
 
     @classmethod
@@ -172,6 +174,13 @@ class Rows:
                 endpoint_id=self._endpoint.id,
             )
         return found
+
+    async def answer(self, template: str, ids: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the endpoint answers to a GET of a path, its places filled from `ids`.
+
+        Raises: HermesFailed, certain.
+        """
+        return await self._read(template, ids)
 
     async def resolved(self, session_id: str) -> str | None:
         """Return the id under which the endpoint answers the transcript of `session_id`; the transcript is dropped.

@@ -13,7 +13,12 @@ from aip_hermes.contract.handler import Traces
 from aip_hermes.contract.operation import Operation
 from aip_hermes.ids import EndpointId
 
-__all__ = ["traces_of"]
+__all__ = ["name_of", "traces_of"]
+
+
+def name_of(endpoint_id: EndpointId, identity: str) -> str:
+    """Return the name, unique over all connectors, of what an endpoint keeps under an id."""
+    return f"hermes_agent:{endpoint_id}:{identity}"
 
 
 def traces_of(
@@ -33,8 +38,8 @@ def traces_of(
         about = {*ids.values(), *([session_id] if session_id else []), *_answered(operation, output or {})}
     erases = set(ids.values()) if operation.method == "DELETE" else set()
     return Traces(
-        about=frozenset(f"hermes_agent:{endpoint_id}:{each}" for each in about),
-        erases=frozenset(f"hermes_agent:{endpoint_id}:{each}" for each in erases),
+        about=frozenset(name_of(endpoint_id, each) for each in about),
+        erases=frozenset(name_of(endpoint_id, each) for each in erases),
     )
 
 

@@ -11,9 +11,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from aip_hermes.contract.operation import Operation
+from aip_hermes.hermes.request import Mapped
 from aip_hermes.hermes_api import clean_title, stored_text
 
-__all__ = ["sent_facts", "sha256_text", "wanted_facts"]
+__all__ = ["mapped_facts", "sent_facts", "sha256_text", "wanted_facts"]
+
+
+def mapped_facts(operation: Operation, mapped: Mapped) -> dict[str, Any]:
+    """Return the wanted values of a call: about a session by meaning, about anything else by member."""
+    if operation.body in ("none", "members", "message"):
+        return wanted_facts(new_id=mapped.new_id, body=mapped.body)
+    named = {} if mapped.session_id is None else {"session_id": mapped.session_id}
+    text = {} if operation.body == "job" else wanted_facts(new_id=None, body=mapped.body)
+    return {**mapped.ids, **named, **text, "sent_sha256": sent_facts(mapped.body)}
 
 
 def wanted_facts(*, new_id: str | None, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from aip_hermes.contract.handler import (
     unpublished,
 )
 from aip_hermes.contract.operation import Operation
+from aip_hermes.contract.reconciliation import Uncertain, Verdict
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.admission import refuse_unusable
 from aip_hermes.hermes.failures import (
@@ -42,6 +43,7 @@ from aip_hermes.hermes.operator.objective import Unusable, session_id_of, start_
 from aip_hermes.hermes.operator.outcome import bound_to, outcome_of
 from aip_hermes.hermes.operator.resuming import resumed
 from aip_hermes.hermes.operator.starting import started
+from aip_hermes.hermes.reconcile import Reconciler
 from aip_hermes.hermes.traces import traces_of
 from aip_hermes.wire import sha256_hex
 
@@ -63,8 +65,9 @@ class _Live:
 class OperatorHandler:
     """Starts, follows, resumes and stops runs for one endpoint."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, *, reconciler: Reconciler) -> None:
         self._ground = ground
+        self._reconciler = reconciler
         self._live: dict[tuple[str | None, str], _Live] = {}
 
     @property
@@ -135,6 +138,9 @@ class OperatorHandler:
 
     async def confirm(self, call: Call, prepared: Prepared, outcome: Answer | ActionFailed) -> Answer | ActionFailed:
         return outcome
+
+    async def reconcile(self, action: Uncertain) -> Verdict:
+        return await self._reconciler.verdict(action)
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
         ground = self._ground
