@@ -13,31 +13,42 @@ from starlette.applications import Starlette
 
 from aip_hermes import (
     ActionId,
+    AipClient,
     AipConnection,
     AipError,
     ApprovalId,
+    CallFailed,
+    CallIdentities,
+    CallRecord,
+    CallResult,
     CapabilityId,
     ClientFailure,
     Endpoint,
+    HermesClient,
     HermesConnector,
+    HermesRefused,
     HermesSessionId,
     HermesSessionKey,
     IdempotencyKey,
     IdentityError,
+    IdentityStore,
     NoAnswer,
     NotReachable,
     PeerError,
     Reply,
+    Resumed,
     Runtime,
     Secret,
     SessionDB,
     Settings,
+    SqliteIdentityStore,
     __version__,
     build_app,
     load_token,
     new_id,
     wire,
 )
+from aip_hermes.client import Deleted, Me, Session, SessionListing, Transcript, Turn
 from aip_hermes.contract.handler import Connector, Offer
 from aip_hermes.ids import AipSessionId, EndpointId
 from aip_hermes.runtime import Caller, MessageContext
@@ -82,6 +93,56 @@ async def client(action: ActionId, key: IdempotencyKey, capability: CapabilityId
         await aip.approval(action)  # type: ignore[arg-type]
     AipConnection("http://127.0.0.1:8080")  # type: ignore[call-arg]
     AipConnection(base_url="http://127.0.0.1:8080", token="plain")  # type: ignore[arg-type]
+
+
+async def application(
+    action: ActionId, key: IdempotencyKey, capability: CapabilityId, session: HermesSessionId, scope: HermesSessionKey
+) -> None:
+    async with (
+        SqliteIdentityStore("identities.db") as store,
+        AipClient(base_url="http://127.0.0.1:8080", token_file="token", store=store) as aip,
+    ):
+        kept: IdentityStore = store
+        assert_type(await kept.open_calls(), Sequence[CallRecord])
+        assert_type(aip, AipClient)
+        assert_type(await aip.me(), Me)
+        result = await aip.call(capability, {"message": "hi"}, session_id=session, session_key=scope)
+        assert_type(result, CallResult)
+        assert_type(result.identities, CallIdentities)
+        assert_type(result.identities.session_id, HermesSessionId | None)
+        assert_type(await aip.result(action), CallResult)
+        for record in await aip.open_calls():
+            assert_type(await aip.resume(record), Resumed)
+
+        await aip.call(capability, {}, action_id=key)  # type: ignore[arg-type]
+        await aip.call(capability, {}, session_id=scope)  # type: ignore[arg-type]
+        await aip.call(capability, {}, session_key=session)  # type: ignore[arg-type]
+        await aip.call(capability, {}, idempotency_key="k")  # type: ignore[arg-type]
+        await aip.call(capability, {}, action, key)  # type: ignore[call-arg]
+    AipClient(base_url="http://127.0.0.1:8080", token="plain")  # type: ignore[arg-type]
+
+
+async def endpoint(session: HermesSessionId, child: HermesSessionId, scope: HermesSessionKey) -> None:
+    async with HermesClient(base_url="http://127.0.0.1:8642", key_file="hermes.key") as hermes:
+        assert_type(await hermes.create(session_id=session, title="A case"), Session)
+        assert_type(await hermes.find(session_id=session), Session | None)
+        assert_type(await hermes.list_all(), SessionListing)
+        assert_type(await hermes.chat("hi", session_id=session, session_key=scope), Turn)
+        assert_type(await hermes.messages(session_id=session), Transcript)
+        assert_type(await hermes.fork(session_id=session, new_session_id=child), Session)
+        assert_type(await hermes.delete(session_id=session), Deleted)
+        await hermes.get(session)  # type: ignore[call-arg]
+        await hermes.get(session_id=scope)  # type: ignore[arg-type]
+        await hermes.get(session_id="plain")  # type: ignore[arg-type]
+        await hermes.fork(session_id=session)  # type: ignore[call-arg]
+
+
+def refusals(refused: HermesRefused, unfinished: CallFailed) -> None:
+    failed: ClientFailure = refused
+    failed = unfinished
+    assert_type(failed.identities, CallIdentities | None)
+    assert_type(refused.hermes_code, str | None)
+    assert_type(unfinished.result, CallResult)
 
 
 def failures(lost: NoAnswer, away: NotReachable, told: PeerError, odd: IdentityError) -> None:

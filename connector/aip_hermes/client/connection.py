@@ -87,9 +87,14 @@ class AipConnection(RecordReads):
         """Close the connections. Idempotent."""
         await self._http.aclose()
 
-    async def post_message(self, envelope: wire.Envelope) -> Reply:
-        """Send one envelope, once."""
-        answer = await self._http.post(_MESSAGES, envelope.wire())
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port of the server."""
+        return self._http.origin
+
+    async def post_message(self, envelope: wire.Envelope, *, answer_timeout_s: float | None = None) -> Reply:
+        """Send one envelope, once. answer_timeout_s: for its answer; None: the connection's own."""
+        answer = await self._http.post(_MESSAGES, envelope.wire(), answer_timeout_s=answer_timeout_s)
         return read_envelope(answer, message_id=str(envelope.message_id))
 
     async def get(
@@ -136,8 +141,9 @@ class AipConnection(RecordReads):
         idempotency_key: IdempotencyKey | None = None,
         mode: ActionMode | None = "sync",
         extra: Mapping[str, Any] | None = None,
+        answer_timeout_s: float | None = None,
     ) -> Reply:
-        """Submit one action and wait for its answer. See `action_envelope`.
+        """Submit one action and wait for its answer. See `action_envelope` and `post_message`.
 
         action_id: chosen and kept by the caller before this call, so that a lost answer can be looked up. A failed
         action is a reply, not an exception: see `Reply.outcome`.
@@ -153,7 +159,8 @@ class AipConnection(RecordReads):
                 idempotency_key=idempotency_key,
                 mode=mode,
                 extra=extra,
-            )
+            ),
+            answer_timeout_s=answer_timeout_s,
         )
 
     async def status(self, action_id: ActionId, **params: object) -> JsonObject:

@@ -19,9 +19,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from aip_hermes.errors import AipError, ErrorCategory
+
+if TYPE_CHECKING:
+    from aip_hermes.client.identities import CallIdentities
 
 __all__ = [
     "ClientFailure",
@@ -42,7 +45,8 @@ __all__ = [
 class ClientFailure(AipError, category="transport", component="aip-client"):
     """The exchange did not end with a reply.
 
-    http_status: None while there was no answer. next_step: one sentence for a person.
+    http_status: None while there was no answer. next_step: one sentence for a person. identities: of the call that
+    failed, where AipClient made it.
     """
 
     fixed_next_step: ClassVar[str] = ""
@@ -63,6 +67,7 @@ class ClientFailure(AipError, category="transport", component="aip-client"):
         )
         self.http_status = http_status
         self.next_step = type(self).fixed_next_step if next_step is None else next_step
+        self.identities: CallIdentities | None = None
 
 
 class NotReachable(ClientFailure, code="client.not_reachable", retryable=True):

@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,10 +41,11 @@ _CHECK_PROXY = "a proxy is configured; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpAnswer:
-    """What came back, whole. content: within the limit."""
+    """What came back, whole. content: within the limit. headers: names in lower case."""
 
     status: int
     content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +55,7 @@ class HttpStream:
     status: int
     media_type: str
     pieces: AsyncIterator[bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpConnection:
@@ -90,7 +92,7 @@ class HttpConnection:
             raise ValueError("the base URL has no usable host name or port") from exc
         self.max_response_bytes = max_response_bytes
         self._read = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
-        self._answer = httpx.Timeout(answer_timeout_s, connect=connect_timeout_s, write=read_timeout_s)
+        self._answer = self._answer_within(answer_timeout_s)
         # Identity coding: a compressed answer could be far longer than what the limit saw.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         local = dials_this_machine(parts.hostname)
@@ -131,17 +133,47 @@ class HttpConnection:
         request = self._client.build_request("GET", self.origin + path, params=params, timeout=self._read)
         return await self._exchange(request, changes=False)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> HttpAnswer:
-        """Send `body` as JSON, once. Raises: NotReachable (certain), NoAnswer and TooLarge (uncertain)."""
-        content = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-        request = self._client.build_request(
-            "POST",
-            self.origin + path,
-            content=content,
-            headers={"Content-Type": "application/json"},
-            timeout=self._answer,
+    async def post(self, path: str, body: Mapping[str, Any], *, answer_timeout_s: float | None = None) -> HttpAnswer:
+        """Send `body` as JSON, once. Raises: NotReachable (certain), NoAnswer and TooLarge (uncertain).
+
+        answer_timeout_s: for this answer; None: the connection's own.
+        """
+        timeout = self._answer if answer_timeout_s is None else self._answer_within(answer_timeout_s)
+        return await self.send("POST", path, body=body, timeout=timeout, changes=True)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: httpx.Timeout | float | None = None,
+        changes: bool,
+    ) -> HttpAnswer:
+        """Send one request, once. timeout: for the answer, in seconds; None: that of a read. Raises: as get or post."""
+        if isinstance(timeout, int | float):
+            timeout = self._answer_within(timeout)
+        request = self._request(method, path, body=body, headers=headers, timeout=timeout or self._read)
+        return await self._exchange(request, changes=changes)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        timeout: httpx.Timeout,
+    ) -> httpx.Request:
+        content = None if body is None else json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+        typed = {} if body is None else {"Content-Type": "application/json"}
+        return self._client.build_request(
+            method, self.origin + path, content=content, headers={**typed, **(headers or {})}, timeout=timeout
         )
-        return await self._exchange(request, changes=True)
+
+    def _answer_within(self, seconds: float | None) -> httpx.Timeout:
+        return httpx.Timeout(seconds, connect=self._read.connect, write=self._read.read)
 
     @asynccontextmanager
     async def stream(
@@ -155,20 +187,46 @@ class HttpConnection:
         request = self._client.build_request(
             "GET", self.origin + path, params=params, headers={"Accept": accept}, timeout=timeout
         )
-        async with self._sent(request, changes=False) as response:
+        async with self._begun(request, changes=False) as stream:
+            yield stream
+
+    @asynccontextmanager
+    async def post_stream(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str],
+        accept: str,
+        idle_s: float,
+    ) -> AsyncIterator[HttpStream]:
+        """Send `body` as JSON, once, and read the answer as it comes. Raises: as stream; uncertain once it was sent."""
+        timeout = httpx.Timeout(idle_s, connect=self._read.connect)
+        request = self._request("POST", path, body=body, headers={"Accept": accept, **headers}, timeout=timeout)
+        async with self._begun(request, changes=True) as stream:
+            yield stream
+
+    @asynccontextmanager
+    async def _begun(self, request: httpx.Request, *, changes: bool) -> AsyncIterator[HttpStream]:
+        async with self._sent(request, changes=changes) as response:
             media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            yield HttpStream(status=response.status_code, media_type=media_type, pieces=response.aiter_bytes())
+            yield HttpStream(
+                status=response.status_code,
+                media_type=media_type,
+                pieces=response.aiter_bytes(),
+                headers=dict(response.headers),
+            )
 
     async def whole(self, stream: HttpStream) -> HttpAnswer:
         """Read the rest of a stream that is an answer after all. Raises: TooLarge."""
         content = await self._content(stream.pieces, status=stream.status, changes=False)
-        return HttpAnswer(status=stream.status, content=content)
+        return HttpAnswer(status=stream.status, content=content, headers=stream.headers)
 
     async def _exchange(self, request: httpx.Request, *, changes: bool) -> HttpAnswer:
         async with self._sent(request, changes=changes) as response:
             status = response.status_code
             content = await self._content(response.aiter_bytes(), status=status, changes=changes)
-            return HttpAnswer(status=status, content=content)
+            return HttpAnswer(status=status, content=content, headers=dict(response.headers))
 
     @asynccontextmanager
     async def _sent(self, request: httpx.Request, *, changes: bool) -> AsyncIterator[httpx.Response]:

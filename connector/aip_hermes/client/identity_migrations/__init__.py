@@ -1,0 +1,1 @@
+"""The schema of a file of identities, in numbered steps."""

@@ -1,0 +1,44 @@
+-- name: fetch_call
+-- The record of one Action ID.
+SELECT * FROM calls WHERE action_id = :action_id;
+
+-- name: begin_call
+-- Write a call before its first send.
+INSERT INTO calls (
+    action_id, server, capability_id, endpoint, idempotency_key, session_id, new_session_id, session_key, mode,
+    content_hash, call_group, step, state, attempts, begun_at, sent_at, updated_at
+) VALUES (
+    :action_id, :server, :capability_id, :endpoint, :idempotency_key, :session_id, :new_session_id, :session_key, :mode,
+    :content_hash, :call_group, :step, 'open', 1, :now, :now, :now
+) RETURNING *;
+
+-- name: begin_again
+-- Write that the same call is about to be sent once more; what was known of it stays until the next answer.
+UPDATE calls SET state = 'open', attempts = attempts + 1, sent_at = :now, updated_at = :now
+WHERE action_id = :action_id RETURNING *;
+
+-- name: keep_answer
+-- Write what became of a call.
+UPDATE calls SET state = :state, result = :result, updated_at = :now WHERE action_id = :action_id RETURNING *;
+
+-- name: unsettled_calls
+-- Calls whose end is not known here, oldest first.
+SELECT * FROM calls
+WHERE state <> 'settled'
+  AND (:server IS NULL OR server = :server)
+  AND (:endpoint IS NULL OR endpoint = :endpoint)
+  AND (:call_group IS NULL OR call_group = :call_group)
+ORDER BY begun_at, action_id;
+
+-- name: calls_of_group
+-- Every call of a group, oldest first.
+SELECT * FROM calls WHERE call_group = :call_group ORDER BY begun_at, action_id;
+
+-- name: remember
+-- Write one value of a group, in place of an earlier one.
+INSERT INTO memory (call_group, name, value, updated_at) VALUES (:call_group, :name, :value, :now)
+ON CONFLICT (call_group, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at;
+
+-- name: recall
+-- Every value of a group.
+SELECT name, value FROM memory WHERE call_group = :call_group ORDER BY name;
