@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.conformance_report import ADMISSION, ADMITTED, SCENARIOS, kit_report
-from tests.support.conformance_scenarios import PLAYED, Observed
-from tests.support.conformance_site import KitSite
+from aip_hermes.cli.conformance.connector_scenarios import PLAYED, Observed
+from aip_hermes.cli.conformance.kit import ADMISSION, ADMITTED, SCENARIOS, kit_report
+from aip_hermes.cli.conformance.site import KitSite
 
 NUMBERS = {"admission": {"admitted": ADMITTED}} | {
     scenario.id: {each.name: each.expected for each in scenario.assertions}

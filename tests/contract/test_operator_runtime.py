@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.conformance_site import KitSite
+from aip_hermes.cli.conformance.people import Crash
+from aip_hermes.cli.conformance.site import KitSite
 from tests.support.hermes_streams import reply_stream
 from tests.support.hermes_stub import RUN, reply_json
 from tests.support.operator_runs import ASKS, GONE, STARTED, told
-from tests.support.runtime_site import Crash
 
 OBJECTIVE = {"objective": "Check the backups."}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from aip_hermes.cli.conformance.run_events import ASKS, ENDED, QUESTION, STARTED, told
 from aip_hermes.contract.handler import Answer, Call, Handler, Prepared
 from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.operator import OperatorPolicy
@@ -22,17 +22,7 @@ from tests.support.memory_state import MemoryState
 __all__ = ["ASKS", "ENDED", "GONE", "QUESTION", "QUICK", "STARTED", "Site", "told"]
 
 QUICK = OperatorPolicy(poll_interval_ms=10)
-STARTED = ("tool.started", {"tool": "terminal", "preview": "ls"})
-ENDED = ("run.completed", {"output": "All four hold.", "usage": {"total_tokens": 7}})
-QUESTION: Mapping[str, Any] = {"command": "rm -rf ./old", "pattern_key": "recursive delete", "choices": ["once", "deny"]}
-ASKS = ("approval.request", QUESTION)
 GONE = reply_error(404, "run_not_found")
-
-
-def told(*events: tuple[str, Mapping[str, Any]]) -> bytes:
-    """Return a run's events as 0.19.0 sends them."""
-    frames = ({"event": name, "run_id": "run_1", "timestamp": 1.5, **members} for name, members in events)
-    return b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
 
 
 @dataclass

@@ -180,6 +180,20 @@ def restore(config: Path, backup_file: Path) -> None:
     _guarded(lambda: run_restore(config=config, backup=backup_file))
 
 
+@main.command()
+@click.option("--evidence", type=FOLDER, help="Keep stores, log and report.json there; new or empty.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+def conformance(evidence: Path | None, as_json: bool) -> None:
+    """Play the AIP connector kit and print its report.
+
+    The connector and the runtime as they are installed here, before a double of Hermes on loopback: nothing else is
+    asked, and nothing of yours is touched. Exit 0 only when every check holds, 1 otherwise.
+    """
+    from aip_hermes.cli.conformance.command import run_conformance
+
+    sys.exit(_run(_cancelled_by_signals(run_conformance(evidence=evidence, as_json=as_json))))
+
+
 async def _cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:
     """Let Ctrl-C, SIGTERM and a closed terminal cancel the work once: it takes its children and its folder along.
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance.double import RUN, Reply, reply_json
+from aip_hermes.cli.conformance.people import Crash
+from aip_hermes.cli.conformance.run_events import ENDED, STARTED, told
+from aip_hermes.cli.conformance.site import KitSite
+from aip_hermes.cli.conformance.stream_double import reply_stream
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import Runtime
-from tests.support.conformance_site import KitSite
-from tests.support.hermes_streams import reply_stream
-from tests.support.hermes_stub import RUN, Reply, reply_json
-from tests.support.operator_runs import ENDED, STARTED, told
-from tests.support.runtime_site import Crash
 
 __all__ = ["cancellation_races", "idempotency_duplicates", "restart_reconnect", "schema_enforcement"]
 

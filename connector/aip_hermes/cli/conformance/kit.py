@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aip_hermes.wire import Capability
@@ -44,42 +44,61 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One line of the report. assertions: name → held; None: not run. artifacts: ids under which the evidence lies."""
+    """One line of the report. assertions: name → held; None: not run. artifacts: ids under which the evidence lies.
+
+    differences: assertion that did not hold → what was expected, what was observed. notes: assertion → what differs
+    from the kit in how it is proven. failure: why the scenario ended before its time.
+    """
 
     id: str
     required: bool
     assertions: Mapping[str, bool | None]
     artifacts: Sequence[str] = ()
     reason: str | None = None
+    differences: Mapping[str, tuple[object, object]] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    failure: str | None = None
 
     @property
     def passed(self) -> bool:
+        if self.failure is not None:
+            return False
         if not self.required:
             return True
         return bool(self.artifacts) and all(held is True for held in self.assertions.values())
 
 
 def kit_report(
-    published: Sequence[Capability], observed: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]
+    published: Sequence[Capability],
+    observed: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]],
+    *,
+    failures: Mapping[str, str] | None = None,
 ) -> list[Check]:
-    """Return the thirteen checks. observed: scenario id → (assertion → observation, artifact ids)."""
-    seen, artifacts = observed.get("admission", ({}, ()))
-    checks = [
-        Check(
-            id=ADMISSION, required=True, assertions={"admitted": seen.get("admitted") == ADMITTED}, artifacts=artifacts
-        )
-    ]
-    for scenario in SCENARIOS:
+    """Return the thirteen checks. observed: scenario id → (assertion → observation, artifact ids).
+
+    failures: scenario id → why it ended early.
+    """
+    checks = []
+    for scenario in (_ADMISSION, *SCENARIOS):
         seen, artifacts = observed.get(scenario.id, ({}, ()))
         held: dict[str, bool | None] = dict.fromkeys(scenario.unproven)
         held |= {each.name: seen.get(each.name) == each.expected for each in scenario.assertions}
+        failure = (failures or {}).get(scenario.id)
         checks.append(
             Check(
-                id=scenario.check,
-                required=scenario.required(published),
+                id=ADMISSION if scenario is _ADMISSION else scenario.check,
+                # Where nothing is known to be published, what failed to show that is no reason to ask for less.
+                required=failure is not None or scenario.required(published),
                 assertions=held,
                 artifacts=artifacts,
                 reason=scenario.not_run,
+                differences={
+                    each.name: (each.expected, seen.get(each.name))
+                    for each in scenario.assertions
+                    if held[each.name] is False
+                },
+                notes={each.name: each.instead for each in scenario.assertions if each.instead is not None},
+                failure=failure,
             )
         )
     return checks
@@ -102,6 +121,10 @@ ADMITTED: Mapping[str, Any] = {
     "in_manifest": "all",
     "provider_calls": 0,
 }
+
+_ADMISSION = Scenario(
+    id="admission", required=lambda _: True, assertions=(Assertion(name="admitted", expected=ADMITTED),)
+)
 
 SCENARIOS: Sequence[Scenario] = (
     Scenario(

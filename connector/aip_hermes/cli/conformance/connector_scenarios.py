@@ -9,23 +9,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aip_hermes import wire
-from aip_hermes.contract import Catalog
-from aip_hermes.errors import ActionFailed, RequestRefused
-from aip_hermes.ids import TenantId
-from aip_hermes.wire.schema import schema_violations
-from tests.support.conformance_approvals import approval_lifecycle
-from tests.support.conformance_audit import audit_redaction
-from tests.support.conformance_operator import (
+from aip_hermes.cli.conformance.approval_scenario import approval_lifecycle
+from aip_hermes.cli.conformance.audit_scenario import audit_redaction
+from aip_hermes.cli.conformance.double import KEY, reply_error
+from aip_hermes.cli.conformance.operator_scenarios import (
     cancellation_races,
     idempotency_duplicates,
     restart_reconnect,
     schema_enforcement,
 )
-from tests.support.conformance_retry import retry_exhaustion
-from tests.support.conformance_site import KitSite, capability
-from tests.support.hermes_calls import call_of, endpoint_of
-from tests.support.hermes_streams import reply_stream, session_stream
-from tests.support.hermes_stub import KEY, reply_error
+from aip_hermes.cli.conformance.retry_scenario import retry_exhaustion
+from aip_hermes.cli.conformance.site import KitSite, capability, endpoint_of
+from aip_hermes.cli.conformance.stream_double import reply_stream, session_stream
+from aip_hermes.contract import Catalog
+from aip_hermes.contract.handler import Actor, Call
+from aip_hermes.errors import ActionFailed, RequestRefused
+from aip_hermes.ids import ActionId, CapabilityId, CorrelationId, PrincipalId, TenantId
+from aip_hermes.wire.schema import schema_violations
 
 __all__ = ["PLAYED", "Observed"]
 
@@ -75,7 +75,7 @@ async def identity_credentials(site: KitSite) -> Observed:
         offer.handler for offer in site.connector.offers() if str(offer.capability_id) == foreign.capability_id
     )
     try:
-        handler.check(call_of("session_get"))
+        handler.check(_call_of_tenant_a(foreign))
         mismatch = "taken"
     except ActionFailed as exc:
         mismatch = exc.code
@@ -83,7 +83,7 @@ async def identity_credentials(site: KitSite) -> Observed:
         "manifest": json.dumps(site.catalog.manifest(TenantId("tenant-a")).wire()),
         "capabilities": json.dumps([published.wire() for published in site.published]),
         "diagnosis": json.dumps(health),
-        "endpoint": repr(endpoint_of()),
+        "endpoint": repr(endpoint_of(site.provider.base_url)),
         "connector": repr(vars(site.connector)),
     }
     headers = sent.headers
@@ -98,6 +98,20 @@ async def identity_credentials(site: KitSite) -> Observed:
         "tenant_isolated": {"through_runtime": hidden, "at_connector": mismatch, "extra_provider_calls": calls},
         "credential_handle_opaque": {"seen_in": seen(site, KEY, shown)},
     }, [turn.id]
+
+
+def _call_of_tenant_a(action: wire.Action) -> Call:
+    """Return the action as it would reach the connector if the runtime had let it through."""
+    actor = Actor(
+        principal_id=PrincipalId("human:ada"), kind="human", tenant_id=TenantId("tenant-a"), issuer="conformance"
+    )
+    return Call(
+        action_id=ActionId(action.id),
+        capability_id=CapabilityId(action.capability_id),
+        input={"session_id": "s1"},
+        actor=actor,
+        correlation_id=CorrelationId("corr_1"),
+    )
 
 
 async def streaming_backpressure(site: KitSite) -> Observed:
@@ -140,8 +154,7 @@ async def errors_uncertain_outcomes(site: KitSite) -> Observed:
         reading = await site.submit(runtime, read)
         turning = await site.submit(runtime, turn)
         again = await site.submit(runtime, turn)
-    details = turning.error.details if turning.error is not None else None
-    assert isinstance(details, dict)
+    details = details_of(turning)
     shown = {"read": json.dumps(reading.wire()) + repr(reading), "mutation": json.dumps(turning.wire()) + repr(turning)}
     return {
         "protocol_fields_preserved": {"read": remote(reading), "mutation": remote(turning)},
@@ -186,11 +199,10 @@ def ended(result: wire.ActionResult) -> dict[str, Any]:
 
 
 def remote(result: wire.ActionResult) -> dict[str, Any]:
-    assert result.error is not None
     details = details_of(result)
     return {
         "remote_status": details.get("remote_status"),
-        "retryable": result.error.retryable,
+        "retryable": result.error is not None and result.error.retryable,
         "uncertain": details.get("uncertain_outcome", False),
     }
 

@@ -10,26 +10,39 @@ from pathlib import Path
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance.double import KEY, row_of
+from aip_hermes.cli.conformance.people import (
+    Crash,
+    Unexpected,
+    approval_request,
+    authority,
+    decision,
+    requester,
+    reviewer,
+)
+from aip_hermes.cli.conformance.stream_double import StreamStub
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.publish import Published
-from aip_hermes.hermes import HermesConnector
+from aip_hermes.hermes import Endpoint, HermesConnector
 from aip_hermes.ids import EndpointId, TenantId
 from aip_hermes.ports import Clock, SystemClock
 from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.failures import ActionNotFound
-from tests.support.hermes_calls import endpoint_of
-from tests.support.hermes_streams import StreamStub
-from tests.support.hermes_stub import row_of
-from tests.support.runtime_site import Crash, approval_request, authority, decision, requester, reviewer
+from aip_hermes.secret import Secret
 
-__all__ = ["Holding", "KitSite", "Page", "capability"]
+__all__ = ["Holding", "KitSite", "Page", "capability", "endpoint_of"]
 
 _PATIENT_S = 10.0
-_SCOPES = frozenset({"action:read", "action:write", "approval:read"})
 
 
 def capability(operation: str, endpoint: str = "primary") -> str:
     return f"cap:hermes_agent:{endpoint}:{operation}"
+
+
+def endpoint_of(base_url: str, *, name: str = "primary", tenant: str = "tenant-a", **members: Any) -> Endpoint:
+    return Endpoint(
+        id=EndpointId(name), base_url=base_url, key=Secret(KEY), **{"tenant_id": TenantId(tenant), **members}
+    )
 
 
 class Hasty(SystemClock):
@@ -89,7 +102,7 @@ class KitSite:
         faults, endpoint_faults = Holding(), Holding()
         async with StreamStub([row_of("s1")]) as provider:
             endpoints = [
-                endpoint_of(provider.base_url, id=EndpointId(name), tenant_id=TenantId(tenant))
+                endpoint_of(provider.base_url, name=name, tenant=tenant)
                 for name, tenant in (("primary", "tenant-a"), ("other", "tenant-b"))
             ]
             async with HermesConnector(endpoints, clock=Hasty(), faults=endpoint_faults) as connector:
@@ -108,7 +121,7 @@ class KitSite:
 
     @property
     def caller(self) -> Caller:
-        return requester(scopes=_SCOPES)
+        return requester()
 
     @property
     def published(self) -> list[Published]:
@@ -134,9 +147,12 @@ class KitSite:
         plain = {"id": f"act_kit_{self.made}", "capability_id": capability(operation, endpoint), "mode": "sync"}
         return wire.Action.model_validate({**plain, **members})
 
-    async def submit(self, runtime: Runtime, action: wire.Action) -> wire.ActionResult:
-        answered = await runtime.submit(action, self.caller, MessageContext())
-        assert isinstance(answered, wire.ActionResult)
+    async def submit(
+        self, runtime: Runtime, action: wire.Action, context: MessageContext | None = None
+    ) -> wire.ActionResult:
+        answered = await runtime.submit(action, self.caller, context or MessageContext())
+        if not isinstance(answered, wire.ActionResult):
+            raise Unexpected("an action in sync mode was answered without a result")
         return answered
 
     async def approved(self, runtime: Runtime, action: wire.Action) -> wire.ActionResult:

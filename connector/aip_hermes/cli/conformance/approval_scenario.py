@@ -8,19 +8,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance.double import RUN, reply_json
+from aip_hermes.cli.conformance.people import approval_request, authority, decision, reviewer
+from aip_hermes.cli.conformance.run_events import ASKS, STARTED, told
+from aip_hermes.cli.conformance.site import KitSite, endpoint_of
+from aip_hermes.cli.conformance.stream_double import reply_stream
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.errors import RequestRefused
 from aip_hermes.hermes import HermesConnector
-from aip_hermes.ids import TenantId
 from aip_hermes.ports import NoFaults, SystemClock
 from aip_hermes.runtime import Authorities, Caller, Runtime
-from tests.support.conformance_site import KitSite
-from tests.support.hermes_calls import endpoint_of
-from tests.support.hermes_streams import reply_stream
-from tests.support.hermes_stub import RUN, reply_json
-from tests.support.operator_runs import ASKS, STARTED, told
-from tests.support.runtime_site import approval_request, authority, decision, reviewer
 
 __all__ = ["approval_lifecycle"]
 
@@ -67,7 +65,7 @@ async def approval_lifecycle(site: KitSite) -> tuple[dict[str, Mapping[str, Any]
 @asynccontextmanager
 async def _open(site: KitSite) -> AsyncIterator[Runtime]:
     """Open a runtime before the same provider, at an endpoint that needs two approvals of two reviewers."""
-    endpoint = endpoint_of(site.provider.base_url, tenant_id=TenantId("tenant-a"), approval=ApprovalTerms(approvers=2))
+    endpoint = endpoint_of(site.provider.base_url, approval=ApprovalTerms(approvers=2))
     async with HermesConnector([endpoint], clock=SystemClock(), faults=NoFaults()) as connector:
         runtime = await Runtime.open(
             path=site.store,
@@ -80,7 +78,7 @@ async def _open(site: KitSite) -> AsyncIterator[Runtime]:
 
 
 def _by(request: wire.ApprovalRequest, name: str) -> tuple[wire.ApprovalDecision, Caller]:
-    who = reviewer(principal=name)
+    who = reviewer(name)
     evidence = [{**TICKET, "id": f"{TICKET['id']}:{name}"}]
     return decision(request, who, decision_id=f"decision:{request.action_id}:{name}", evidence=evidence), who
 

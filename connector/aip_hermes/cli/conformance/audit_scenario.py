@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance.double import KEY, reply_error
+from aip_hermes.cli.conformance.people import approval_request, caller, decision, reviewer
+from aip_hermes.cli.conformance.site import KitSite
 from aip_hermes.ids import ActionId, CorrelationId
 from aip_hermes.runtime import Caller, MessageContext, Runtime
 from aip_hermes.runtime.records import AuditAsked
-from tests.support.conformance_site import KitSite
-from tests.support.hermes_stub import KEY, reply_error
-from tests.support.runtime_site import approval_request, caller, decision, reviewer
 
 __all__ = ["audit_redaction"]
 
@@ -31,9 +31,7 @@ async def audit_redaction(site: KitSite) -> tuple[dict[str, Mapping[str, Any]], 
     context = MessageContext(correlation_id=CORRELATION)
     async with site.open() as runtime:
         await runtime.submit(turn, site.caller, context)
-        pending = await runtime.submit(delete, site.caller, context)
-        assert isinstance(pending, wire.ActionResult)
-        request = approval_request(pending)
+        request = approval_request(await site.submit(runtime, delete, context))
         await runtime.decide(decision(request, decision_id="decision:audit"), reviewer())
         chain = await runtime.records.receipts(auditor, chain_id=f"approval:{request.id}")
         told = await _kept(runtime, auditor, delete)

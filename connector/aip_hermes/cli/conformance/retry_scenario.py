@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance.clock import ManualClock
+from aip_hermes.cli.conformance.double import reply_error
+from aip_hermes.cli.conformance.people import Unexpected
+from aip_hermes.cli.conformance.site import KitSite
 from aip_hermes.runtime import MessageContext, RuntimeLimits
-from tests.support.conformance_site import KitSite
-from tests.support.hermes_stub import reply_error
-from tests.support.runtime_clock import ManualClock
 
 __all__ = ["retry_exhaustion"]
 
@@ -29,9 +30,7 @@ async def retry_exhaustion(site: KitSite) -> tuple[dict[str, Mapping[str, Any]],
             pass
         result = await runtime.result(reading.id, site.caller)
         page = await runtime.events(reading.id, site.caller)
-    first, last = waiting.retry, ended.retry
-    assert isinstance(first, dict)
-    assert isinstance(last, dict)
+    first, last = _retry_of(waiting), _retry_of(ended)
     letters = [event for event in page.events if isinstance(event.data, dict) and event.data.get("dead_lettered")]
     return {
         "retryable_error_preserved": {
@@ -50,6 +49,12 @@ async def retry_exhaustion(site: KitSite) -> tuple[dict[str, Mapping[str, Any]],
             "provider_calls": _calls(site),
         },
     }, [reading.id]
+
+
+def _retry_of(status: wire.ActionStatus) -> dict[str, Any]:
+    if not isinstance(status.retry, dict):
+        raise Unexpected(f"action {status.action_id} says nothing about its tries")
+    return status.retry
 
 
 def _calls(site: KitSite) -> int:
