@@ -282,8 +282,6 @@ async def test_a_manifest_is_answered_in_an_envelope_too(site: Site) -> None:
     "body",
     [
         {"cancel": {"target": {"session": "sess_1"}}},
-        {"event_stream_request": {}},
-        {"action_list_request": {}},
         {"action_result": {"action_id": "act_1", "status": "completed"}},
         {"error": {"error": {"code": "a.b", "message": "m", "category": "permanent"}}},
     ],

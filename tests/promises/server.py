@@ -42,6 +42,12 @@ PROMISES = (
         ),
     ),
     Promise(
+        id="server:message:every-read",
+        source="HTTP surface §4, wire model §4.2",
+        sentence="What a read route tells about actions, events, approvals and receipts, the request of that kind "
+        "tells in an envelope; so `aipctl approval list` works here.",
+    ),
+    Promise(
         id="server:message:failed-read-is-200",
         source="HTTP surface §4",
         sentence=(

@@ -20,14 +20,17 @@ from aip_hermes.ids import (
     ActionId,
     AipSessionId,
     ApprovalId,
+    CapabilityId,
     CorrelationId,
     IdentityError,
     MessageId,
     PrincipalId,
+    ReceiptId,
     TenantId,
 )
 from aip_hermes.runtime.caller import Arrival, Caller, MessageContext
 from aip_hermes.runtime.failures import MemberRefused
+from aip_hermes.runtime.records import ActionsAsked
 from aip_hermes.server.body import check_content_type, parse_json, read_limited
 from aip_hermes.server.failures import BodyUnsupported, EnvelopeInvalid, EnvelopeUndecodable
 from aip_hermes.server.gateway import Gateway, check_tenant, noted
@@ -55,9 +58,12 @@ class Messages:
             "action_status_request": self._status,
             "action_result_request": self._result,
             "action_events_request": self._events,
+            "action_list_request": self._actions,
             "approval_list_request": self._approvals,
             "approval_query_request": self._approval,
+            "event_stream_request": self._log,
             "manifest_request": self._manifest,
+            "receipt_query_request": self._receipts,
         }
 
     async def post(self, request: Request) -> Response:
@@ -134,9 +140,9 @@ class Messages:
         page = await self._gateway.runtime.approvals(
             caller,
             status=asked.status,
-            approver=None if asked.approver is None else _identity(PrincipalId, asked.approver, "approver"),
-            requester=None if asked.requester is None else _identity(PrincipalId, asked.requester, "requester"),
-            tenant_id=None if asked.tenant_id is None else _identity(TenantId, asked.tenant_id, "tenant_id"),
+            approver=_optional(PrincipalId, asked.approver, "approver"),
+            requester=_optional(PrincipalId, asked.requester, "requester"),
+            tenant_id=_optional(TenantId, asked.tenant_id, "tenant_id"),
             cursor=asked.cursor,
             limit=clamped(asked.limit),
             include_action_status=asked.include_action_status,
@@ -154,6 +160,38 @@ class Messages:
             include_receipts=asked.include_receipts,
         )
         return {"approval_record_view": view}
+
+    async def _actions(self, asked: wire.ActionListRequest, caller: Caller, context: MessageContext) -> Body:
+        check_tenant(asked.tenant_id, caller)
+        if asked.transaction_id is not None:
+            return {"action_list": wire.ActionList(actions=[], total_size=0)}  # no action of ours belongs to one
+        wanted = ActionsAsked(
+            state=asked.state,
+            capability_id=_optional(CapabilityId, asked.capability_id, "capability_id"),
+            session_id=_optional(AipSessionId, asked.session_id, "session_id"),
+            principal_id=_optional(PrincipalId, asked.principal_id, "principal_id"),
+            approval_id=_optional(ApprovalId, asked.approval_id, "approval_id"),
+            tenant_id=_optional(TenantId, asked.tenant_id, "tenant_id"),
+            cursor=asked.cursor,
+            limit=clamped(asked.limit),
+            include_results=asked.include_results,
+            include_receipts=asked.include_receipts,
+        )
+        return {"action_list": await self._gateway.runtime.records.actions(caller, wanted)}
+
+    async def _log(self, asked: wire.EventStreamRequest, caller: Caller, context: MessageContext) -> Body:
+        page = await self._gateway.runtime.records.events(
+            caller, cursor=asked.cursor, limit=clamped(asked.limit), kinds=asked.kinds
+        )
+        return {"event_stream": page}
+
+    async def _receipts(self, asked: wire.ReceiptQueryRequest, caller: Caller, context: MessageContext) -> Body:
+        chain = await self._gateway.runtime.records.receipts(
+            caller,
+            chain_id=asked.chain_id,
+            receipt_id=_optional(ReceiptId, asked.receipt_id, "receipt_id"),
+        )
+        return {"receipt_chain": chain}
 
     async def _manifest(self, asked: wire.ManifestRequest, caller: Caller, context: MessageContext) -> Body:
         wanted = asked.filter or wire.ManifestFilter()
@@ -194,6 +232,10 @@ def _context(envelope: wire.Envelope, arrival: Arrival) -> MessageContext:
         correlation_id=None if correlation is None else CorrelationId(correlation),
         arrival=arrival,
     )
+
+
+def _optional(kind: type[Any], value: str | None, name: str) -> Any:
+    return None if value is None else _identity(kind, value, name)
 
 
 def _identity(kind: type[Any], value: str, name: str) -> Any:
