@@ -109,6 +109,37 @@ async def test_a_server_killed_anywhere_tells_the_truth_afterwards(
         forks.kill()
 
 
+DEAD_STARTS: list[tuple[Kind, str]] = [
+    ("fork", "after_claim"),
+    ("turn", "after_intent"),
+    ("delete", "after_intent"),
+    ("queued", "after_send"),
+    ("create", "after_settle"),
+]
+
+
+@pytest.mark.requirement("crash:killed:definite", "crash:killed:sent-once")
+@pytest.mark.parametrize(("kind", "point"), DEAD_STARTS)
+async def test_servers_that_die_while_they_start_change_nothing(
+    tmp_path: Path, forks: Forks, provider: Provider, kind: Kind, point: str
+) -> None:
+    story, cell = Story(kind=kind, mark=f"{kind}-dead-starts"), MATRIX[point][kind]
+    assert cell is not NEVER
+    if story.session_id is not None:
+        provider.hold(story.session_id)
+    config = written_settings(tmp_path, endpoint_url=provider.url).path
+    try:
+        assert not await told(forks.start(config, die_at=point), story)
+        assert forks.ended() == signal.SIGKILL
+        live_s = 0.0
+        while not forks.start_briefly(config, live_s=live_s):
+            live_s = live_s * 1.5 + 0.01
+        await seen(provider, story, cell.at_kill)
+        await after_the_restart(forks, provider, config, story, cell)
+    finally:
+        forks.kill()
+
+
 async def after_the_restart(forks: Forks, provider: Provider, config: Path, story: Story, cell: Cell) -> None:
     server = forks.start(config)
     async with server.connection() as requester, server.connection(REVIEWER) as reviewer:

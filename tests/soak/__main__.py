@@ -3,8 +3,8 @@
     make soak                     as the issue asks
     make soak SOAK="500 --seed 7" a small one, with the chances of another day
 
-Half of the kills come from outside at a random moment, half at a random fault point. Exit 0 only when what the clients
-were told, what the store holds and what the provider saw agree.
+Half of the kills come from outside at a random moment, half at a random fault point; some servers die while they start.
+Exit 0 only when what the clients were told, what the store holds and what the provider saw agree.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _kill_until_done(
     chance = random.Random(asked.seed)  # noqa: S311 - moments and points, no secret
     outputs = {client.stdout.fileno(): client for client in clients if client.stdout is not None}
     progress, kills = _Progress(asked.actions), 0
-    moment = time.monotonic() + chance.uniform(0.5, asked.every)
+    moment = time.monotonic() + chance.uniform(0.05, asked.every)
     while outputs:
         left = max(moment - time.monotonic(), 0)
         ready, _, _ = select.select([*outputs, forks.fileno()], [], [], left)
@@ -107,9 +107,12 @@ def _kill_until_done(
         else:
             continue
         kills += 1
+        while chance.random() < 0.2:  # some don't live through their start
+            forks.start_briefly(config, live_s=chance.uniform(0, 0.2))
+            kills += 1
         point = chance.choice(FAULT_POINTS) if chance.random() < 0.5 else None
         forks.start(config, die_at=point, passes=chance.randrange(PASSES))
-        moment = time.monotonic() + chance.uniform(0.5, asked.every)
+        moment = time.monotonic() + chance.uniform(0.05, asked.every)
     progress.end()
     return kills
 

@@ -6,7 +6,8 @@
     {"pid": 4711}  {"aip_url": "http://127.0.0.1:…"}  {"ended": 4711, "signal": 9}
 
 Without `die_at` the server is the `aip-hermes serve` command itself. With it the same composition runs with faults that
-SIGKILL the process when it reaches that point, after `passes` times. The switch is here and nowhere in what users run.
+SIGKILL the process when it reaches that point, after `passes` times. With `live_s` it is killed after so many seconds,
+whether it is ready by then or not. The switch is here and nowhere in what users run.
 One server at a time; it stops when this process does, and this process when its stdin closes.
 """
 
@@ -18,6 +19,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -70,6 +72,8 @@ def _become_server(order: Mapping[str, Any], stdin: int) -> NoReturn:
                 standalone_mode=False,
             )
         status = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -87,9 +91,9 @@ def _run(order: Mapping[str, Any], *, orders: int) -> bool:
     os.close(life_out)
     os.close(stdin_in)
     announce({"pid": pid})
-    ready, _, _ = select.select([life_in, orders], [], [])
-    alone = life_in not in ready
-    if alone:
+    ready, _, _ = select.select([life_in, orders], [], [], order.get("live_s"))
+    alone = orders in ready and life_in not in ready
+    if life_in not in ready:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(life_in)

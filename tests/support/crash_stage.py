@@ -48,17 +48,27 @@ class Forks:
 
         die_at: the fault point at which it is SIGKILLed, after it passed there `passes` times.
         """
-        assert self._process.stdin is not None
-        log = config.parent / "server.log"
-        order = {"config": str(config), "log": str(log), "die_at": die_at, "passes": passes}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
+        self._order(config, die_at=die_at, passes=passes)
         said: dict[str, Any] = {}
         while not said.keys() >= {"pid", "aip_url"}:
             said |= self._read()
-            assert "ended" not in said, log.read_text(encoding="utf-8")
+            assert "ended" not in said, _log_of(config).read_text(encoding="utf-8")
         self._running = said["pid"]
         return Server(pid=said["pid"], url=said["aip_url"])
+
+    def start_briefly(self, config: Path, *, live_s: float) -> bool:
+        """Start a server and let it be SIGKILLed after `live_s`; return whether it was ready before."""
+        self._order(config, live_s=live_s)
+        said: dict[str, Any] = {}
+        while "ended" not in said:
+            said |= self._read()
+        assert said["signal"] == signal.SIGKILL, _log_of(config).read_text(encoding="utf-8")
+        return "aip_url" in said
+
+    def _order(self, config: Path, **members: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"config": str(config), "log": str(_log_of(config)), **members}) + "\n")
+        self._process.stdin.flush()
 
     def fileno(self) -> int:
         """Return what can be read as soon as a server ended."""
@@ -91,6 +101,10 @@ class Forks:
         line, _, self._unread = self._unread.partition(b"\n")
         said: dict[str, Any] = json.loads(line)
         return said
+
+
+def _log_of(config: Path) -> Path:
+    return config.parent / "server.log"
 
 
 @contextlib.contextmanager
