@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         IdentityStoreFailed,
     )
     from aip_hermes.client.identity_store import SqliteIdentityStore
-    from aip_hermes.client.listings import Approval, ApprovalPage, CapabilityPage, EventPage, Me, Progress
+    from aip_hermes.client.listings import Approval, ApprovalPage, CapabilityPage, EventPage, Listed, Me, Progress
     from aip_hermes.client.results import ActionError, CallFailed, CallResult, Replay, SessionEffect
     from aip_hermes.client.resuming import Resumed, ResumeRefused
 
@@ -91,6 +91,7 @@ __all__ = [
     "IdentityStore",
     "IdentityStoreFailed",
     "JsonObject",
+    "Listed",
     "Me",
     "Message",
     "NameNotResolved",
@@ -142,7 +143,9 @@ _HOMES = {
         "CallIdentities", "CallRecord", "CallState", "IdentityClash", "IdentityStore", "IdentityStoreFailed",
     ),
     "aip_hermes.client.identity_store": ("SqliteIdentityStore",),
-    "aip_hermes.client.listings": ("Approval", "ApprovalPage", "CapabilityPage", "EventPage", "Me", "Progress",),
+    "aip_hermes.client.listings": (
+        "Approval", "ApprovalPage", "CapabilityPage", "EventPage", "Listed", "Me", "Progress",
+    ),
     "aip_hermes.client.results": ("ActionError", "CallFailed", "CallResult", "Replay", "SessionEffect",),
     "aip_hermes.client.resuming": ("ResumeRefused", "Resumed",),
 }  # fmt: skip

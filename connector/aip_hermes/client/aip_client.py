@@ -223,15 +223,19 @@ class AipClient(AipReads):
         progress = await self.status(record.action_id)
         if progress.state == "unknown":
             if input is None:
-                return Resumed(record=record, state="never_received", result=None)
+                return Resumed(record=record, state="never_received")
             contract = await self.contract(record.capability_id)
             with naming(record.identities):
                 whole = same_submission(record, input, extra=extra, contract=contract, now_ms=self._clock.now_ms())
             result = await self._send(record, whole, extra=extra, timeout_s=None)
-        elif progress.terminal or progress.state == "pending_approval":
+        elif progress.terminal:
             result = await self.result(record.action_id)
+        elif progress.state == "pending_approval":
+            await self._ledger.waits(record, approval_id=progress.approval_id)
+            kept = await self._ledger.known(record.action_id)
+            return Resumed(record=kept or record, state="pending", approval_id=progress.approval_id)
         else:
-            return Resumed(record=record, state="running", result=None)
+            return Resumed(record=record, state="running")
         kept = await self._ledger.known(record.action_id)
         return Resumed.of(kept or record, result)
 

@@ -9,7 +9,7 @@ from aip_hermes import wire
 from aip_hermes.client import listings
 from aip_hermes.client.calling import naming
 from aip_hermes.client.connection import AipConnection
-from aip_hermes.client.failures import PeerError
+from aip_hermes.client.failures import HttpFailed, PeerError
 from aip_hermes.client.identities import CallIdentities
 from aip_hermes.client.safe_reads import SafeReads
 from aip_hermes.client.streams import Patience, StreamFrame
@@ -57,13 +57,14 @@ class AipReads:
         if capability_id not in self._contracts:
             try:
                 page = await self.capabilities(capability_id=capability_id)
-            except PeerError as exc:
-                if exc.category not in ("auth", "policy") or exc.http_status == 401:
+            except (PeerError, HttpFailed) as exc:
+                # A server without a catalogue, or with none for this token.
+                if exc.http_status not in (403, 404):
                     raise
                 return None
-            for capability in page.capabilities:
-                if capability.id == capability_id and capability.contract is not None:
-                    self._contracts[capability_id] = capability.contract
+            for listed in page.capabilities:
+                if listed.capability.id == capability_id and listed.capability.contract is not None:
+                    self._contracts[capability_id] = listed.capability.contract
         return self._contracts.get(capability_id)
 
     async def status(self, action_id: ActionId, *, wait_s: float | None = None) -> listings.Progress:

@@ -30,6 +30,7 @@ from aip_hermes.client.reply import JsonObject
 from aip_hermes.client.results import CallResult
 from aip_hermes.ids import (
     ActionId,
+    ApprovalId,
     CapabilityId,
     HermesSessionId,
     HermesSessionKey,
@@ -197,6 +198,12 @@ class Ledger:
         outcome = "not_accepted" if certain else "unanswered"
         result = {"outcome": outcome, "status": None, "error": redact(told)}
         await self._keep(record, state="settled" if certain else "open", result=result)
+
+    async def waits(self, record: CallRecord, *, approval_id: ApprovalId | None) -> None:
+        """Keep that a call was taken in and waits for a reviewer."""
+        waiting = {"outcome": "pending", "status": "pending_approval"}
+        about = {} if approval_id is None else {"approval_id": str(approval_id)}
+        await self._keep(record, state="pending", result={**waiting, **about})
 
     async def reconciled(self, action_id: ActionId, *, proven: bool, verdict: Mapping[str, Any]) -> None:
         """Keep a verdict. proven: it says what happened; otherwise the call stays uncertain."""

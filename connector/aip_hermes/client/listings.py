@@ -21,6 +21,7 @@ __all__ = [
     "ApprovalPage",
     "CapabilityPage",
     "EventPage",
+    "Listed",
     "Me",
     "Progress",
     "approval_page",
@@ -43,11 +44,20 @@ class Me:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """One capability of the catalogue. The digests, `sha256:<hex>`, change when contract or schemas do."""
+
+    capability: wire.Capability
+    contract_digest: str | None
+    schema_digest: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CapabilityPage:
     """One page of the catalogue. next_cursor: None on the last page."""
 
     catalog_revision: int | None
-    capabilities: tuple[wire.Capability, ...]
+    capabilities: tuple[Listed, ...]
     next_cursor: str | None
     total: int | None
     raw: JsonObject = field(repr=False)
@@ -113,16 +123,26 @@ def me_of(raw: JsonObject) -> Me:
 def capability_page(raw: JsonObject) -> CapabilityPage:
     """Read a page of the catalogue."""
     found = a_list(raw, "capabilities", "the catalogue")
-    try:
-        capabilities = tuple(wire.lenient(wire.Capability, each) for each in found)
-    except ValidationError as exc:
-        raise Undecodable(f"the catalogue holds what is no capability: {wire.violations(exc)[0]}") from None
+    capabilities = tuple(map(_listed, found))
     return CapabilityPage(
         catalog_revision=a_count(raw.get("catalog_revision")),
         capabilities=capabilities,
         next_cursor=text_or_none(raw.get("next_cursor")),
         total=a_count(raw.get("total")),
         raw=raw,
+    )
+
+
+def _listed(entry: Any) -> Listed:
+    raw: JsonObject = entry if isinstance(entry, dict) else {}
+    try:
+        capability = wire.lenient(wire.Capability, an_object(raw, "capability", "an entry of the catalogue"))
+    except ValidationError as exc:
+        raise Undecodable(f"the catalogue holds what is no capability: {wire.violations(exc)[0]}") from None
+    return Listed(
+        capability=capability,
+        contract_digest=text_or_none(raw.get("contract_digest")),
+        schema_digest=text_or_none(raw.get("schema_digest")),
     )
 
 

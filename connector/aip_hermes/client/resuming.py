@@ -17,6 +17,7 @@ from aip_hermes.client.calling import content_hash, with_identities
 from aip_hermes.client.failures import ClientFailure
 from aip_hermes.client.identities import CallRecord, IdentityClash
 from aip_hermes.client.results import CallResult
+from aip_hermes.ids import ApprovalId
 
 __all__ = ["ResumeRefused", "Resumed", "same_submission"]
 
@@ -37,12 +38,14 @@ class Resumed:
     """What became of a call.
 
     state: settled: its end is known. pending, running: it has none yet. uncertain: it ended, and its effect may have
-    happened: reconcile it. never_received: the server does not know it. result: None for running and never_received.
+    happened: reconcile it. never_received: the server does not know it. result: of settled and uncertain ones.
+    approval_id: what a pending one waits for, where that is a reviewer.
     """
 
     record: CallRecord
     state: ResumeState
-    result: CallResult | None
+    result: CallResult | None = None
+    approval_id: ApprovalId | None = None
 
     @classmethod
     def of(cls, record: CallRecord, result: CallResult) -> Self:
@@ -55,14 +58,14 @@ class Resumed:
                 state = "uncertain"
             case _:
                 state = "settled"
-        return cls(record=record, state=state, result=result)
+        return cls(record=record, state=state, result=result, approval_id=result.approval_id)
 
     @property
     def next_step(self) -> str:
         """One sentence for a person: what is safe to do now."""
         if self.result is not None:
             return self.result.next_step
-        if self.state == "running":
+        if self.state in ("running", "pending"):
             return f"wait for the end of {self.record.action_id}; nothing needs to be sent"
         return (
             f"the server never received {self.record.action_id}: resume it with its input, which sends the same "

@@ -1,0 +1,61 @@
+"""The composed server before an embedded endpoint, each behind a real listener, for clients that speak to both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aip_hermes.client import AipClient, HermesClient, IdentityStore
+from aip_hermes.embedded import Model
+from aip_hermes.ids import CapabilityId, HermesSessionId
+from aip_hermes.secret import Secret
+from aip_hermes.settings import Settings
+from tests.support.embedded_endpoint import KEY, Running, served
+from tests.support.server_serving import serving, written_settings
+from tests.support.server_site import write_secret
+
+__all__ = ["ClientSite", "cap", "client_site", "sid"]
+
+
+def cap(operation: str) -> CapabilityId:
+    """Return the capability of an operation of the site's endpoint."""
+    return CapabilityId(f"cap:hermes_agent:primary:{operation}")
+
+
+def sid(text: str) -> HermesSessionId:
+    """Return a session id."""
+    return HermesSessionId(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSite:
+    """endpoint: the embedded Hermes, for arranging and looking. stop: ends the server."""
+
+    url: str
+    hermes_url: str
+    folder: Path
+    endpoint: Running
+    stop: asyncio.Event
+
+    def client(self, who: str = "requester", *, store: IdentityStore | None = None, **options: Any) -> AipClient:
+        return AipClient(base_url=self.url, token_file=self.folder / "tokens" / who, store=store, **options)
+
+    def hermes(self, **options: Any) -> HermesClient:
+        return HermesClient(base_url=self.hermes_url, key=Secret(KEY), **options)
+
+
+@asynccontextmanager
+async def client_site(folder: Path, *, model: Model | None = None) -> AsyncIterator[ClientSite]:
+    """Serve both until the block ends."""
+    async with served(folder, model=model) as endpoint:
+        hermes_url = str(endpoint.client.base_url).rstrip("/") + "/"
+        settings = written_settings(folder, endpoint_url=hermes_url)
+        write_secret(folder / "hermes.key", KEY)
+        async with serving(Settings.load(settings.path)) as (http, stop):
+            yield ClientSite(
+                url=str(http.base_url).rstrip("/"), hermes_url=hermes_url, folder=folder, endpoint=endpoint, stop=stop
+            )
