@@ -39,4 +39,33 @@ PROMISES = (
         sentence="`manifest validate` prints `manifest valid` for what the server publishes, and else exits 1 with "
         "every place that breaks the schema or a rule.",
     ),
+    Promise(
+        id="commands:reference",
+        source="issue 4, style anchors (docs cannot rot)",
+        sentence="The page of commands has every command with the line that its help begins with, and no other.",
+    ),
+    Promise(
+        id="commands:exit-codes",
+        source="design D1",
+        sentence="A command of `aipctl` without an answer exits 4 where the page says that it may, and else 1; a wrong "
+        "command line is 2.",
+    ),
+    Promise(
+        id="conformance:command:passes",
+        source="runtime behaviour §21.1, issue 4",
+        sentence="`aip-hermes conformance` reports 13 checks and 31 of 31 assertions that apply, each check with an "
+        "artifact that the kept store has, and exits 0.",
+    ),
+    Promise(
+        id="conformance:command:fails",
+        source="issue 4",
+        sentence="What does not hold, lacks evidence or ends early is named with what was expected, and exits 1; the "
+        "other scenarios are played all the same.",
+    ),
+    Promise(
+        id="conformance:command:apart",
+        source="issue 4",
+        sentence="The command needs nothing of the tests, keeps what was in the evidence folder, and leaves nothing "
+        "behind where none is named.",
+    ),
 )

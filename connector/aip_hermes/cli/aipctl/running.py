@@ -135,12 +135,9 @@ def _command_failed(exc: ClientFailure, *, url: str, sent: Sent | None, action_i
 
     lines = [exc.report if isinstance(exc, PeerError) else exc.message]
     lines += hints.about_details(exc.details)
-    if exc.uncertain:
-        if sent is not None:
-            lines += [
-                f"  {sent.subject}: the outcome is unknown",
-                f"  next, before sending anything again: {sent.query}",
-            ]
+    # A message that only asks is posted too: without an answer there is nothing that may have happened.
+    if exc.uncertain and sent is not None:
+        lines += [f"  {sent.subject}: the outcome is unknown", f"  next, before sending anything again: {sent.query}"]
         return CommandFailed(*lines, exit_code=UNCERTAIN)
     decided = sent.query if sent is not None and isinstance(exc, AlreadyDecided) else None
     next_step = (

@@ -13,17 +13,21 @@ import click
 
 from aip_hermes import log
 from aip_hermes.cli.aipctl.terminal import safe_text
+from aip_hermes.cli.conformance.connector_scenarios import PLAYED
 from aip_hermes.cli.conformance.kit import Check
-from aip_hermes.cli.conformance.play import play
+from aip_hermes.cli.conformance.play import Scenarios, play
 
 __all__ = ["lines", "report", "run_conformance"]
 
 
-async def run_conformance(*, evidence: Path | None, as_json: bool) -> int:
-    """Print the report on stdout; return 0 only where every check holds, else 1."""
+async def run_conformance(*, evidence: Path | None, as_json: bool, scenarios: Scenarios = PLAYED) -> int:
+    """Print the report on stdout; return 0 only where every check holds, else 1.
+
+    Logs of this process go to a file that is closed afterwards: the process ends with it.
+    """
     with _folder(evidence) as folder, (folder / "log.jsonl").open("w", encoding="utf-8") as stream:
         log.configure(stream=stream, console=False)
-        checks = await play(folder)
+        checks = await play(folder, scenarios=scenarios)
         found = report(checks)
         if evidence is not None:
             (folder / "report.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -13,22 +13,22 @@ from aip_hermes.cli.conformance.people import Crash
 from aip_hermes.cli.conformance.site import KitSite
 from aip_hermes.wire import Capability
 
-__all__ = ["play"]
+__all__ = ["Scenarios", "play"]
+
+Scenarios = Mapping[str, Callable[[KitSite], Awaitable[Observed]]]
 
 _LONGEST_S = 120.0
 
 
-async def play(
-    folder: Path, *, scenarios: Mapping[str, Callable[[KitSite], Awaitable[Observed]]] = PLAYED
-) -> list[Check]:
+async def play(folder: Path, *, scenarios: Scenarios = PLAYED) -> list[Check]:
     """Return the thirteen checks. folder: gets a folder with the store of each scenario."""
     observed: dict[str, tuple[Mapping[str, Any], Sequence[str]]] = {}
     failures: dict[str, str] = {}
     published: list[Capability] = []
     for name, scenario in scenarios.items():
         place = folder / name
-        place.mkdir(mode=0o700)
         try:
+            place.mkdir(mode=0o700)
             async with asyncio.timeout(_LONGEST_S), KitSite.before(place) as site:
                 published = [entry.capability for entry in site.published]
                 observed[name] = await scenario(site)
