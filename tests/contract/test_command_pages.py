@@ -84,6 +84,7 @@ def test_without_an_answer_a_command_exits_as_the_page_says(command: str) -> Non
     assert {0, 1, 2, 130} <= codes
     assert (done.exit_code, done.stdout) == (4 if 4 in codes else 1, "")
     assert ("the outcome is unknown" in done.stderr) is (4 in codes)
+    assert isinstance(done.exception, SystemExit)
     assert stub.requests
 
 
