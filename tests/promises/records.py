@@ -65,6 +65,12 @@ PROMISES = (
         sentence="Of a settled action's input the store keeps hashes only; events, audit and receipts never hold text.",
     ),
     Promise(
+        id="records:text:where",
+        source="design D19, D23; issue 4, Proven by",
+        sentence="A marker in any field of a caller or a provider is found in the few columns that the design names, "
+        "and in no other column, log line, event, audit record, metric, webhook or file; a credential in none.",
+    ),
+    Promise(
         id="records:text:expires",
         source="design D23",
         sentence="Outputs and chunks that hold a transcript go after their hours, asked for or not; a query says "
