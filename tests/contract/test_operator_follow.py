@@ -185,7 +185,11 @@ async def test_a_run_that_asks_ends_its_action_as_waiting_for_a_person(streamed:
     assert site.kept.kinds[-1] == "pending_approval"
     assert "done" not in site.kept.kinds
     binding = site.state.binding()
-    assert (binding["status"], binding["approval_generation"], binding["output"]) == ("waiting_for_approval", 1, None)
+    assert (binding["status"], binding["approval_generation"], binding["output_sha256"]) == (
+        "waiting_for_approval",
+        1,
+        None,
+    )
     assert QUESTION["command"] not in str(site.state.values)
     assert isinstance(again, Answer)
     assert again.requires_human

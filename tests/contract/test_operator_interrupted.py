@@ -13,7 +13,7 @@ from aip_hermes.ids import ActionId, EndpointId
 from tests.support.hermes_calls import call_of
 from tests.support.hermes_streams import failed
 from tests.support.hermes_stub import reply_json
-from tests.support.operator_runs import ENDED, STARTED, Site
+from tests.support.operator_runs import ENDED, GONE, STARTED, Site
 from tests.support.runtime_site import Crash
 
 WAITS = {"status": "waiting_for_approval", "last_event": "approval.request", "updated_at": 10.5}
@@ -110,14 +110,12 @@ async def test_a_run_whose_events_nobody_read_is_followed_by_them() -> None:
 @pytest.mark.parametrize(
     ("members", "expected"),
     [
-        ({"status": "completed", "run_id": "run_1", "output": {"output": "Kept."}}, "completed"),
-        ({"status": "cancelled", "run_id": "run_1", "output": {}}, "cancelled"),
         ({"status": "waiting_for_approval", "run_id": "run_1", "pending_approval": {}}, "waiting_for_approval"),
-        ({"status": "failed", "run_id": "run_1", "error": {"message": "no"}}, "operator_run_failed"),
+        ({"status": "failed", "error": {"message": "no"}}, "operator_start_rejected"),
         ({"status": "outcome_unknown", "error": {"message": "lost", "reason": "start"}}, "operator_outcome_unknown"),
         ({"start_claim": CLAIM}, "operator_outcome_unknown"),
     ],
-    ids=["completed", "cancelled", "waiting", "failed", "unknown", "claimed"],
+    ids=["waiting", "not started", "unknown", "claimed"],
 )
 async def test_what_was_kept_is_answered_without_asking_the_endpoint(members: dict[str, Any], expected: str) -> None:
     async with Site.open() as site:
@@ -126,10 +124,34 @@ async def test_what_was_kept_is_answered_without_asking_the_endpoint(members: di
     assert site.stub.arrived == []
     if isinstance(outcome, Answer):
         assert outcome.output["status"] == expected
-        assert outcome.cancelled is (expected == "cancelled")
         assert outcome.requires_human is (expected == "waiting_for_approval")
     else:
         failed(outcome, expected)
+
+
+@pytest.mark.requirement("hermes:operator:interrupted", "hermes:operator:no-text-kept")
+@pytest.mark.parametrize("status", ["completed", "cancelled", "failed"])
+@pytest.mark.parametrize("told", ["again", "gone", "as another end", "of another run"])
+async def test_a_kept_end_stands_and_its_text_is_what_the_endpoint_still_says(status: str, told: str) -> None:
+    says = {
+        "again": {"status": status, "output": "All four hold."},
+        "gone": {"status": status},
+        "as another end": {"status": "running", "output": "Later."},
+        "of another run": {"status": status, "run_id": "run_2", "output": "Of somebody else."},
+    }[told]
+    async with Site.open(statuses=(says,)) as site:
+        if told == "gone":
+            site.stub.on("GET", "/v1/runs/run_1", GONE)
+        await bound(site, status=status, run_id="run_1", error={"message": "no"} if status == "failed" else None)
+        outcome = await site.run(interrupted=True)
+    assert site.stub.mutations == []
+    output = outcome.output or {}
+    assert output["status"] == status
+    assert (output["provider"] or {}).get("output") == ("All four hold." if told == "again" else None)
+    if isinstance(outcome, Answer):
+        assert outcome.cancelled is (status == "cancelled")
+    else:
+        failed(outcome, "operator_run_failed")
 
 
 @pytest.mark.requirement("hermes:operator:start-failed")

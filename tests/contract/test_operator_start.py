@@ -14,6 +14,7 @@ from aip_hermes.errors import ActionFailed
 from aip_hermes.hermes.operator import OperatorPolicy
 from aip_hermes.hermes.operator.policy import DEFAULT_INSTRUCTIONS
 from aip_hermes.ids import EndpointId, PrincipalId
+from aip_hermes.wire import sha256_hex
 from tests.support.hermes_calls import call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_streams import failed
 from tests.support.hermes_stub import Arrived, Reply, reply_error, reply_json
@@ -65,7 +66,7 @@ async def test_the_binding_stands_before_the_one_start() -> None:
     assert read == {"kind": "aip_operator_objective", **values}
     assert sent.headers["accept"] == "application/json"
     assert sent.headers["idempotency-key"] == "key-1"
-    assert site.state.binding()["output"] == ENDED[1]
+    assert site.state.binding()["output_sha256"] == sha256_hex(ENDED[1])
 
 
 @pytest.mark.requirement("hermes:operator:one-start")

@@ -32,6 +32,12 @@ PROMISES = (
         sentence="A passed deadline sends nothing; a deadline during the exchange leaves a mutation uncertain.",
     ),
     Promise(
+        id="hermes:answer:half-names",
+        source="own choice: such an answer made its result unreadable for ever",
+        sentence="Half a surrogate pair in a member's name of an answer becomes U+FFFD, since no message can hold it; "
+        "texts stay as they came.",
+    ),
+    Promise(
         id="hermes:answer:certain-is-proven",
         source="design D2, D11; field report F025",
         sentence="A mutation's failure is certain only where the status, the code or the connection proves it.",

@@ -60,6 +60,18 @@ PROMISES = (
         "keeps a hash of the question, not its words.",
     ),
     Promise(
+        id="hermes:operator:no-text-kept",
+        source="design D19, D23",
+        sentence="A binding holds nothing of a run's text, its question or its events, whatever the endpoint says; so what "
+        "is erased is erased.",
+        diverges="The reference keeps the whole output and the whole question in its binding.",
+    ),
+    Promise(
+        id="hermes:operator:own-run",
+        source="design §8",
+        sentence="An event or a status that names another run is never taken for the end or the question of ours.",
+    ),
+    Promise(
         id="hermes:operator:resume",
         source="contract page §18.2, 5",
         sentence="A resume answers once, as a new action, and goes on to the end or to the next question.",
@@ -79,8 +91,8 @@ PROMISES = (
     Promise(
         id="hermes:operator:interrupted",
         source="contract page §18.2, 3, 4, 6; design D4",
-        sentence="An interrupted action that is taken up again only reads: it follows a bound run behind the last event "
-        "kept, answers a kept end, and is unknown where the start may have happened.",
+        sentence="An interrupted action that is taken up again only reads: it follows a bound run behind the last "
+        "event kept, answers a kept end, and is unknown where the start may have happened.",
     ),
     Promise(
         id="hermes:operator:cancel",

@@ -48,6 +48,8 @@ _MAX_EXCERPT_BYTES: Final = 8_192
 _MAX_RETRY_AFTER_MS: Final = 86_400_000
 _MAX_DEPTH: Final = 100  # an AIP message holds 128, and an output stands some levels inside
 _MAX_DIGITS: Final = 308
+_HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS}}}")
 
 _BROKEN: Final[Mapping[str, str]] = {
@@ -245,8 +247,18 @@ def _json(body: bytes) -> Any:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=parse_int)
     except (ValueError, RecursionError):
         return None
-    deep = text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value)
-    return None if deep else value
+    if text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value):
+        return None
+    return _named(value) if _HALF_PAIR.search(text) else value
+
+
+def _named(value: Any) -> Any:
+    """Return the value with U+FFFD for half a surrogate pair in a member's name: no object that is sent can hold it."""
+    if isinstance(value, list):
+        return [_named(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {_HALF.sub("\ufffd", name): _named(member) for name, member in value.items()}
 
 
 def _deeper_than(limit: int, value: object) -> bool:

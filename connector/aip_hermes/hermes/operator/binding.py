@@ -1,7 +1,7 @@
 """What is durably known of one run: the binding of an Action ID, and its changes by compare-and-set.
 
-Ids, counts, times and states; of a transcript only the output of a run that is over (design D19). Status terminal:
-completed, failed, cancelled, outcome_unknown. Source: connector contract §18.2.
+Ids, counts, times, states and hashes, never a run's text: a binding stays, and text must be able to go (design D19,
+D23). Status terminal: completed, failed, cancelled, outcome_unknown. Source: connector contract §18.2.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Command:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Binding:
     """One run. session_id: of the run's transcript. next_sequence: events published so far. pending_approval: ids and a
-    hash of what the run asks. output: of the provider, once the run is over. error: `{code, message}` of a failure."""
+    hash of what the run asks. output_sha256: of what the endpoint said of the run's end. error: `{code, message}` of a
+    failure."""
 
     action_id: str
     request_fingerprint: str
@@ -80,7 +81,7 @@ class Binding:
     approval_generation: int = 0
     approval_commands: tuple[Command, ...] = field(default=())
     pending_approval: JsonObject | None = None
-    output: JsonObject | None = None
+    output_sha256: str | None = None
     error: JsonObject | None = None
 
     @property

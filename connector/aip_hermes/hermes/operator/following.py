@@ -7,6 +7,7 @@ state that is none of those known is an error, never a success. Source: connecto
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from aip_hermes.hermes.stream_failures import publication_failed
 from aip_hermes.hermes.stream_reading import MAX_FRAME_BYTES, MAX_STREAM_BYTES
 from aip_hermes.sse import Decoder, Frame, SseError
 
-__all__ = ["Followed", "Lost", "RunEnd", "follow"]
+__all__ = ["Followed", "Lost", "RunEnd", "follow", "told_again"]
 
 _GOING_ON: Final = frozenset({"queued", "running", "stopping"})
 _ENDS: Final[Mapping[str, tuple[RunState, ChunkKind]]] = {
@@ -33,6 +34,7 @@ _ENDS: Final[Mapping[str, tuple[RunState, ChunkKind]]] = {
 }
 _CANCELLING_POLL_MS: Final = 250
 _ENVELOPE: Final = frozenset({"event", "run_id", "timestamp"})
+_EVENT_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 class Lost(Exception):
@@ -86,6 +88,16 @@ async def follow(ground: Ground, run: Followed) -> RunEnd:
         if end is not None:
             return end
     return await _poll(ground, run)
+
+
+async def told_again(ground: Ground, call: Call, *, run_id: str, status: RunState) -> JsonObject | None:
+    """Return what the endpoint still says of a run that has ended so; None where it says nothing of that end."""
+    asked = ground.asked(call, mutation=False, run_id=run_id)
+    try:
+        said = await ground.attempts.once(ground.read(run_id), asked, deadline_ms=call.deadline_ms)
+    except HermesFailed:
+        return None
+    return said if said.get("status") == status and not _of_another(said, run_id) else None
 
 
 async def _unless_asked(run: Followed, work: Awaitable[RunEnd | None]) -> RunEnd | None:
@@ -142,7 +154,9 @@ async def _take(ground: Ground, run: Followed, collector: StreamCollector, frame
     await _publish(ground, run, Chunk(kind=kind, data={"hermes_operator": members}, text=chunk.text))
     if name not in ("message.delta", "reasoning.available") or run.sequence == 1:
         # What a model says comes word by word; the states between are what a new start needs to know.
-        await run.note(name, run.sequence)
+        await run.note(_event_name(name), run.sequence)
+    if _of_another(members, run.run_id):
+        return None
     if name == "approval.request":
         asked = {key: value for key, value in members.items() if key not in _ENVELOPE}
         return RunEnd(status="waiting_for_approval", last_event=name, pending=asked)
@@ -192,8 +206,9 @@ async def _status(ground: Ground, run: Followed, *, until_ms: int | None) -> Jso
 
 
 async def _judge(ground: Ground, run: Followed, status: JsonObject) -> RunEnd | None:
-    state, last = str(status.get("status")), status.get("last_event")
-    last_event = last if isinstance(last, str) else None
+    if _of_another(status, run.run_id):
+        raise Lost("other_run", "answered for another run than the one that it was asked for")
+    state, last_event = str(status.get("status")), _event_name(status.get("last_event"))
     if state in _ENDS:
         known, kind = _ENDS[state]
         if not run.told_end:
@@ -213,6 +228,16 @@ async def _judge(ground: Ground, run: Followed, status: JsonObject) -> RunEnd | 
         return None
     shown = clean_text(ground.asked(run.call, mutation=False), state)[:64]
     raise Lost("unknown_state", f"says that the run is `{shown}`, which is no known state")
+
+
+def _of_another(told: Mapping[str, Any], run_id: str) -> bool:
+    """Whether an event or a status names a run, and not ours. Who names none is believed."""
+    return isinstance(named := told.get("run_id"), str) and named != run_id
+
+
+def _event_name(name: object) -> str | None:
+    """Return a name that is one; what is longer or holds other characters may be anything, also a transcript."""
+    return name if isinstance(name, str) and _EVENT_NAME.fullmatch(name) else None
 
 
 def _answered_already(run: Followed, status: Mapping[str, Any], last_event: str | None) -> bool:

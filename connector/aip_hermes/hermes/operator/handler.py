@@ -37,7 +37,7 @@ from aip_hermes.hermes.failures import (
     OperatorStateFailed,
 )
 from aip_hermes.hermes.operator.binding import Binding, Bindings
-from aip_hermes.hermes.operator.following import Followed, Lost, RunEnd, follow
+from aip_hermes.hermes.operator.following import Followed, Lost, RunEnd, follow, told_again
 from aip_hermes.hermes.operator.ground import Ground
 from aip_hermes.hermes.operator.objective import Unusable, session_id_of, start_body
 from aip_hermes.hermes.operator.outcome import bound_to, outcome_of
@@ -172,7 +172,7 @@ class OperatorHandler:
         else:
             binding = await started(ground, call, bindings)
         if binding.terminal or binding.status == "waiting_for_approval" or binding.run_id is None:
-            return outcome_of(ground, call, binding)
+            return outcome_of(ground, call, binding, provider=await self._told(call, binding))
         live.run_id = binding.run_id
         live.started.set()
 
@@ -213,7 +213,14 @@ class OperatorHandler:
                 raise Lost("state", "asks for an approval, which could not be noted") from failure
             # The run is over whatever the store says, and its end is in hand.
             kept = bound_to(ground, call, binding, end) or binding
-        return outcome_of(ground, call, kept, pending=end.pending)
+        provider = end.provider if kept.status == end.status else await self._told(call, kept)
+        return outcome_of(ground, call, kept, pending=end.pending, provider=provider)
+
+    async def _told(self, call: Call, binding: Binding) -> JsonObject | None:
+        """Return what the endpoint says of an end that was kept, which holds no text of it."""
+        if binding.run_id is None or binding.status not in ("completed", "failed", "cancelled"):
+            return None
+        return await told_again(self._ground, call, run_id=binding.run_id, status=binding.status)
 
     async def _unknown(self, call: Call, bindings: Bindings, live: _Live, lost: Lost) -> OperatorOutcomeUnknown:
         """Close the run's binding as unknown, with what answered it, and return the failure."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes.contract.handler import Answer, Call, JsonObject
 from aip_hermes.hermes.answer import clean_text
@@ -19,7 +19,9 @@ from aip_hermes.wire import sha256_hex
 
 __all__ = ["bound_to", "outcome_of"]
 
-_KEPT_OF_A_QUESTION = ("pattern_key", "pattern_keys", "choices", "allow_permanent")
+_KEPT_OF_A_QUESTION: Final = ("pattern_key", "pattern_keys", "choices", "allow_permanent")
+_MAX_WORD: Final = 128
+_MAX_WORDS: Final = 16
 
 
 def bound_to(ground: Ground, call: Call, binding: Binding, end: RunEnd) -> Binding | None:
@@ -31,18 +33,28 @@ def bound_to(ground: Ground, call: Call, binding: Binding, end: RunEnd) -> Bindi
         question = _question(end.pending or {})
         return replace(changed, approval_generation=binding.approval_generation + 1, pending_approval=question)
     error = {"message": _said(ground, call, end.provider)} if end.status == "failed" else None
-    return replace(changed, pending_approval=None, output=end.provider, error=error)
+    told = None if end.provider is None else sha256_hex(end.provider)
+    return replace(changed, pending_approval=None, output_sha256=told, error=error)
 
 
-def outcome_of(ground: Ground, call: Call, binding: Binding, *, pending: Mapping[str, Any] | None = None) -> Answer:
-    """Return the result that a binding means. pending: what the run asks, word for word, where that is known.
+def outcome_of(
+    ground: Ground,
+    call: Call,
+    binding: Binding,
+    *,
+    pending: Mapping[str, Any] | None = None,
+    provider: JsonObject | None = None,
+) -> Answer:
+    """Return the result that a binding means.
+
+    pending: what the run asks, word for word, and provider: what the endpoint said of its end, where that is known.
 
     Raises: HermesFailed for a run that failed or whose outcome is unknown.
     """
-    output = _output(binding, pending)
+    output = _output(binding, pending, provider)
     match binding.status:
         case "completed":
-            said = (binding.output or {}).get("output")
+            said = (provider or {}).get("output")
             return Answer(output=output, text=said if isinstance(said, str) else None)
         case "cancelled":
             return Answer(output=output, cancelled=True)
@@ -53,7 +65,7 @@ def outcome_of(ground: Ground, call: Call, binding: Binding, *, pending: Mapping
     raise failure
 
 
-def _output(binding: Binding, pending: Mapping[str, Any] | None) -> JsonObject:
+def _output(binding: Binding, pending: Mapping[str, Any] | None, provider: JsonObject | None) -> JsonObject:
     waits = binding.status == "waiting_for_approval"
     return {
         "endpoint_id": binding.endpoint_id,
@@ -65,7 +77,7 @@ def _output(binding: Binding, pending: Mapping[str, Any] | None) -> JsonObject:
         "status": binding.status,
         "last_event": binding.last_event,
         "pending_approval": (dict(pending) if pending else binding.pending_approval) if waits else None,
-        "provider": binding.output,
+        "provider": provider,
     }
 
 
@@ -94,8 +106,15 @@ def _failure(ground: Ground, call: Call, binding: Binding) -> HermesFailed:
 
 def _question(pending: Mapping[str, Any]) -> JsonObject:
     """Return what is kept of a question: what kind of thing is asked, and a hash of its words."""
-    kept: JsonObject = {name: pending[name] for name in _KEPT_OF_A_QUESTION if name in pending}
+    kept: JsonObject = {name: pending[name] for name in _KEPT_OF_A_QUESTION if _is_brief(pending.get(name))}
     return kept | ({"sha256": sha256_hex(dict(pending))} if pending else {})
+
+
+def _is_brief(value: object) -> bool:
+    """Whether a member can be a kind or a list of choices; longer ones are words of the question."""
+    if isinstance(value, list):
+        return len(value) <= _MAX_WORDS and all(isinstance(each, str) and len(each) <= _MAX_WORD for each in value)
+    return isinstance(value, bool) or (isinstance(value, str) and len(value) <= _MAX_WORD)
 
 
 def _said(ground: Ground, call: Call, provider: Mapping[str, Any] | None) -> str | None:
