@@ -18,4 +18,11 @@ def build(
     faults: Faults,
 ) -> Connector:
     """Return the connector for the endpoints of `settings`. Connects to nothing."""
-    return HermesConnector(settings.endpoints, clock=clock, faults=faults, operator=settings.operator, new_id=new_id)
+    return HermesConnector(
+        settings.endpoints,
+        clock=clock,
+        faults=faults,
+        operator=settings.operator,
+        new_id=new_id,
+        quiet=settings.reconcile,
+    )

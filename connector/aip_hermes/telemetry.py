@@ -46,6 +46,10 @@ class Meter(Protocol):
     def fence_hit(self, *, tenant: str, operation: str, kind: FenceHit) -> None:
         """A submission met its own Action ID or key."""
 
+    def reconciled(self, *, tenant: str, operation: str, outcome: str) -> None:
+        """Somebody looked what became of an uncertain action, and the verdict is committed. outcome: see
+        `contract.reconciliation.VerdictOutcome`."""
+
     def provider_took(self, *, tenant: str, operation: str, seconds: float) -> None:
         """A request to a provider was answered, or given up, after `seconds`."""
 
@@ -57,6 +61,9 @@ class NoMeter:
         return
 
     def fence_hit(self, *, tenant: str, operation: str, kind: FenceHit) -> None:
+        return
+
+    def reconciled(self, *, tenant: str, operation: str, outcome: str) -> None:
         return
 
     def provider_took(self, *, tenant: str, operation: str, seconds: float) -> None:

@@ -194,7 +194,12 @@ async def endpoint(
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, model: Model | None = None, clock: Clock | None = None, max_concurrent_runs: int = 10
+    folder: Path,
+    *,
+    model: Model | None = None,
+    quirks: Iterable[str] = (),
+    clock: Clock | None = None,
+    max_concurrent_runs: int = 10,
 ) -> AsyncIterator[Running]:
     """Yield an endpoint behind a real server on a free loopback port."""
     async with SessionDB(folder / "hermes.db", clock=clock) as store:
@@ -202,6 +207,7 @@ async def served(
             db=store,
             model=model or OfflineModel(),
             key=Secret(KEY),
+            quirks=quirks,
             clock=clock,
             max_concurrent_runs=max_concurrent_runs,
         )

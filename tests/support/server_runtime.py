@@ -60,6 +60,10 @@ class ScriptedRuntime:
         return wire.ActionResult(action_id=action.id, status="completed", output={"echo": action.input})
 
     @property
+    def reconciliations(self) -> ScriptedReconciliations:
+        return ScriptedReconciliations(self)
+
+    @property
     def records(self) -> ScriptedRecords:
         return ScriptedRecords(self)
 
@@ -190,6 +194,23 @@ class ScriptedRuntime:
                 "updated_at": NOW,
             }
         )
+
+
+class ScriptedReconciliations:
+    """Verdicts of a `ScriptedRuntime`: one that proves nothing."""
+
+    def __init__(self, runtime: ScriptedRuntime) -> None:
+        self._runtime = runtime
+
+    async def reconcile(self, action_id: ActionId, caller: Caller) -> Mapping[str, Any]:
+        self._runtime.note("reconcile", action_id=action_id)
+        if caller.tenant_id != self._runtime.tenant:
+            raise ActionNotFound(f"no action {action_id}")
+        return {"action_id": action_id, "verdict": "indeterminate", "reason": "scripted"}
+
+    async def latest(self, action_id: ActionId, caller: Caller) -> Mapping[str, Any]:
+        self._runtime.note("reconciliation", action_id=action_id)
+        return {"action_id": action_id, "verdict": "indeterminate", "reason": "scripted"}
 
 
 class ScriptedRecords:

@@ -245,6 +245,7 @@ async def test_facts_are_ids_counts_times_and_hashes(
             "message_count": 2,
             "title_sha256": _sha("Plans"),
             "parent_session_id": None,
+            "worked": [None, None, None],
         }
     assert facts == expected
     assert json.loads(json.dumps(facts)) == facts

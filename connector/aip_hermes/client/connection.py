@@ -35,6 +35,9 @@ __all__ = ["DEFAULT_PRINCIPAL", "AipConnection"]
 
 DEFAULT_PRINCIPAL = PrincipalId("agent:getaip:cli")
 
+RECONCILE_TIMEOUT_S = 90.0
+"""For an answer that waits for an endpoint, which the server gives a minute."""
+
 _MESSAGES = "/aip/v1/messages"
 
 
@@ -230,6 +233,19 @@ class AipConnection(RecordReads):
         """
         answer = await self._http.post(f"/aip/v1/actions/{_segment(action_id)}/cancel", {"reason": reason})
         return read_body(answer, expected="action_result", what="AIP HTTP POST", changes=True)
+
+    async def reconcile(self, action_id: ActionId) -> JsonObject:
+        """Have the server look what became of an uncertain action, and return `{"reconciliation": …}`.
+
+        It only reads at the endpoint, so asking again is safe and a lost answer is certain. A route of ours.
+        """
+        path = f"/aip/v1/actions/{_segment(action_id)}/reconcile"
+        answer = await self._http.send("POST", path, body={}, timeout=RECONCILE_TIMEOUT_S, changes=False)
+        return read_body(answer, expected="reconciliation", what="AIP HTTP POST")
+
+    async def reconciliation(self, action_id: ActionId) -> JsonObject:
+        """Return `{"reconciliation": …}` of the last look. Raises: PeerError `reconciliation.not_found`."""
+        return await self.get(f"/aip/v1/actions/{_segment(action_id)}/reconciliation", expected="reconciliation")
 
     async def approvals(self, **params: object) -> JsonObject:
         """Return `{"approval_list": …}`, oldest first. params: the query of the route."""

@@ -92,7 +92,7 @@ class Call:
     previous_uncertain: ActionId | None = None
     """The turn of the same session that ended uncertain and may still be running (D13)."""
     interrupted: bool = False
-    """The attempt was interrupted after its intent and is taken up again (RecoveryRule `observe`): `send` only reads."""
+    """The attempt was interrupted after its intent and is taken up again (`recovery: observe`): `send` only reads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

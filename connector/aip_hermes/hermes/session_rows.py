@@ -88,7 +88,7 @@ class SessionRow:
         return self.end_reason == "compression"
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON: ids, times, counts and hashes."""
+        """Return it as JSON: ids, times, counts and hashes; `worked` in the order of the row."""
         return {
             "session_id": self.id,
             "started_at": self.started_at,
@@ -97,6 +97,7 @@ class SessionRow:
             "message_count": self.message_count,
             "title_sha256": self.title_sha256,
             "parent_session_id": self.parent_session_id,
+            "worked": list(self.worked),
         }
 
 

@@ -16,12 +16,12 @@ __all__ = [
     "ActionIdConflict",
     "ActionNotFound",
     "ApprovalDenied",
-    "AtCapacity",
     "ApprovalExpired",
     "ApprovalNotFound",
     "ApprovalRevoked",
     "ApprovalUnknown",
     "ApprovalUnverified",
+    "AtCapacity",
     "AuditRefused",
     "CancelUnsupported",
     "CapabilityUnknown",
@@ -42,6 +42,7 @@ __all__ = [
     "MessageReplayed",
     "ModeUnsupported",
     "NotAuthorized",
+    "NotReconciled",
     "OutcomeLost",
     "OutputInvalid",
     "QueueDelayExceeded",
@@ -78,6 +79,10 @@ class ActionNotFound(RequestRefused, code="action.not_found"):
 
 class ActionGone(RequestRefused, code="action.gone"):
     """The action ended, and what it answered is no longer kept (design D23)."""
+
+
+class NotReconciled(RequestRefused, code="reconciliation.not_found"):
+    """The action ended uncertain, and nobody has looked yet what became of it."""
 
 
 class ResultNotReady(RequestRefused, code="action.result_not_ready", category="temporary"):

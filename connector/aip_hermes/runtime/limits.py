@@ -40,10 +40,11 @@ class RuntimeLimits:
     key_wait_ms: longest wait of an equal submission for the one that runs. overrun_ms: grace for a handler that
     overran its deadline. confirm_ms: for reading back. cancel_ms: for stopping at the provider. queue_width: how
     many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that can't be written.
-    close_wait_ms: how long closing waits for running actions. past_ms, ahead_ms: window of `sent_at`. queue_tries: how
-    often a queued action is tried at most where its capability declares it repeatable. lease_ms: how long a worker that
-    is not heard of keeps what it took. heartbeat_ms: how often it renews. transcripts_ms:
-    how long outputs and chunks that hold a transcript are kept after their action settled (design D23).
+    close_wait_ms: how long closing waits for running actions. reconcile_ms: for looking what became of an action.
+    past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its capability
+    declares it repeatable. lease_ms: how long a worker that is not heard of keeps what it took. heartbeat_ms: how often
+    it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after their action settled
+    (design D23).
 
     The rest are numbers of actions. max_running: at a time, in this process; max_queued: wait for the worker;
     max_waiting: wait for a decision; each of one tenant and of all.
@@ -57,6 +58,7 @@ class RuntimeLimits:
     queue_width: int = 8
     settle_wait_ms: int = 5_000
     close_wait_ms: int = 3_000
+    reconcile_ms: int = 60_000
     past_ms: int = 300_000
     ahead_ms: int = 30_000
     queue_tries: int = 3

@@ -8,12 +8,14 @@ from typing import Any, Final
 from aip_hermes.database.connection import Note
 from aip_hermes.telemetry import Meter
 
-__all__ = ["APPROVAL_WAITS", "ENDED", "ApprovalWaits", "Notices"]
+__all__ = ["APPROVAL_WAITS", "ENDED", "RECONCILED", "ApprovalWaits", "Notices"]
 
 ENDED: Final = "action.ended"
 """tenant, capability_id, status, uncertain."""
 APPROVAL_WAITS: Final = "approval.waits"
 """tenant, approval_id, capability_id, endpoint_id, requester_id, expires_at (Unix milliseconds or None)."""
+RECONCILED: Final = "action.reconciled"
+"""tenant, capability_id, outcome."""
 
 ApprovalWaits = Callable[[Mapping[str, Any]], None]
 
@@ -33,6 +35,12 @@ class Notices:
                 operation=facts["capability_id"].rpartition(":")[2],
                 status=facts["status"],
                 uncertain=facts["uncertain"],
+            )
+        elif name == RECONCILED:
+            self._meter.reconciled(
+                tenant=facts["tenant"],
+                operation=facts["capability_id"].rpartition(":")[2],
+                outcome=facts["outcome"],
             )
         elif name == APPROVAL_WAITS and self._approval_waits is not None:
             self._approval_waits(facts)

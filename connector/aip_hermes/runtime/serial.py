@@ -20,7 +20,7 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.waiting import Overrun, within
 
-__all__ = ["Busy", "GoesOn", "Held", "SerialLocks", "end_work", "release_lock"]
+__all__ = ["Busy", "GoesOn", "Held", "SerialLocks", "end_work", "open_session", "release_lock"]
 
 
 GoesOn = Literal["uncertain_turn", "run"]
@@ -217,6 +217,20 @@ def end_work(connection: Connection, work: str, *, now: int) -> None:
     connection.execute(QUERIES["end_work"], {"work": work})
     if connection.changes:
         connection.execute(QUERIES["drop_idle_locks"], {"now": now})
+
+
+def open_session(connection: Connection, serial_key: str, *, action_id: str, now: int) -> bool:
+    """Open a session that an uncertain turn keeps closed, whose end was seen (D13); whether it was that turn's.
+
+    What closed it after that turn still does.
+    """
+    params = {"serial_key": serial_key, "action_id": action_id}
+    connection.execute(QUERIES["end_uncertain_turn"], params)
+    opened = connection.changes > 0
+    connection.execute(QUERIES["forget_uncertain_turn"], params)
+    if opened:
+        connection.execute(QUERIES["drop_idle_locks"], {"now": now})
+    return opened
 
 
 def _still_uncertain(row: Mapping[str, Any], *, now: int) -> ActionId | None:

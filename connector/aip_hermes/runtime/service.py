@@ -37,6 +37,7 @@ from aip_hermes.runtime.notices import ApprovalWaits, Notices
 from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
 from aip_hermes.runtime.queue import QueueWorker
+from aip_hermes.runtime.reconciliation import Reconciliations
 from aip_hermes.runtime.records import Records
 from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
@@ -83,6 +84,7 @@ class Runtime:
             start=self._start,
         )
         self._cancels = CancelRequests(footing, connectors=offering)
+        self.reconciliations = Reconciliations(footing, connectors=self._connectors)
         self._views = Views(footing, authorities=authorities)
         self.records = Records(footing, authorities=authorities)
         self._keeper: asyncio.Task[None] | None = None

@@ -21,7 +21,7 @@ from aip_hermes.server.auth import TokenTable
 from aip_hermes.server.reply import Replies
 from aip_hermes.settings import Settings
 
-__all__ = ["ActionRuntime", "Gateway", "RecordReads", "check_tenant", "noted"]
+__all__ = ["ActionRuntime", "Gateway", "ReconciliationReads", "RecordReads", "check_tenant", "noted"]
 
 
 class RecordReads(Protocol):
@@ -47,6 +47,14 @@ class RecordReads(Protocol):
     async def audit(self, caller: Caller, asked: AuditAsked) -> wire.AuditQueryResult: ...
 
 
+class ReconciliationReads(Protocol):
+    """What became of uncertain actions, as `runtime.reconciliation.Reconciliations` answers it."""
+
+    async def reconcile(self, action_id: ActionId, caller: Caller) -> Mapping[str, Any]: ...
+
+    async def latest(self, action_id: ActionId, caller: Caller) -> Mapping[str, Any]: ...
+
+
 class ActionRuntime(Protocol):
     """The part of a runtime that travels over HTTP."""
 
@@ -58,6 +66,9 @@ class ActionRuntime(Protocol):
 
     @property
     def records(self) -> RecordReads: ...
+
+    @property
+    def reconciliations(self) -> ReconciliationReads: ...
 
     async def status(
         self,

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.requests import Request
 from starlette.responses import Response
 
+from aip_hermes.contract.reconciliation import OUTCOMES
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.failures import NotAuthorized, RuntimeStopping
 from aip_hermes.runtime.figures import Load
@@ -47,6 +48,10 @@ class _Families:
         )  # fmt: skip
         self.fence = Counter(
             "aip_fence_hits", "Submissions that met their own Action ID or key.", ("operation", "kind"),
+            registry=self.registry,
+        )  # fmt: skip
+        self.reconciliations = Counter(
+            "aip_reconciliations", "Looks at what became of uncertain actions, by verdict.", ("operation", "verdict"),
             registry=self.registry,
         )  # fmt: skip
         self.provider = Histogram(
@@ -82,6 +87,11 @@ class PrometheusMeter:
     def fence_hit(self, *, tenant: str, operation: str, kind: FenceHit) -> None:
         for families in self._both(tenant):
             families.fence.labels(self._known(operation), kind).inc()
+
+    def reconciled(self, *, tenant: str, operation: str, outcome: str) -> None:
+        told = outcome if outcome in OUTCOMES else OTHER
+        for families in self._both(tenant):
+            families.reconciliations.labels(self._known(operation), told).inc()
 
     def provider_took(self, *, tenant: str, operation: str, seconds: float) -> None:
         for families in self._both(tenant):

@@ -16,6 +16,7 @@ from aip_hermes.server.gateway import Gateway
 from aip_hermes.server.messages import Messages
 from aip_hermes.server.metrics import Metrics
 from aip_hermes.server.reads import Reads
+from aip_hermes.server.reconciliation import ReconciliationRoutes
 from aip_hermes.server.record_reads import RecordRoutes
 from aip_hermes.server.streams import Streams
 
@@ -28,6 +29,7 @@ def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
     """Return method, path template and handler of every route."""
     messages, reads, discovery = Messages(gateway), Reads(gateway), Discovery(gateway)
     streams, records = Streams(gateway), RecordRoutes(gateway)
+    reconciliations = ReconciliationRoutes(gateway)
     return (
         ("POST", "/aip/v1/messages", messages.post),
         ("POST", "/aip/v1/actions", messages.post),
@@ -37,6 +39,8 @@ def routes(gateway: Gateway) -> tuple[tuple[str, str, Handler], ...]:
         ("GET", "/aip/v1/actions/{action_id}/events", streams.events),
         ("GET", "/aip/v1/actions/{action_id}/chunks", streams.chunks),
         ("POST", "/aip/v1/actions/{action_id}/cancel", streams.cancel),
+        ("POST", "/aip/v1/actions/{action_id}/reconcile", reconciliations.reconcile),
+        ("GET", "/aip/v1/actions/{action_id}/reconciliation", reconciliations.latest),
         ("GET", "/aip/v1/events", streams.log),
         ("GET", "/aip/v1/receipts/by-receipt/{receipt_id}", records.chain_of_receipt),
         ("GET", "/aip/v1/receipts/{chain_id}", records.receipts),

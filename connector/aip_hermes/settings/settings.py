@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from aip_hermes.contract.approval_terms import ApprovalTerms, ApprovalTermsInvalid
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
 from aip_hermes.hermes.operator import OperatorPolicy, OperatorPolicyInvalid
+from aip_hermes.hermes.reconcile import QuietTimes
 from aip_hermes.ids import IdentityError, PrincipalId, TenantId
 from aip_hermes.loopback import bound_for_this_machine_only, dials_this_machine
 from aip_hermes.secret import Secret, SecretFileError, read_secret_file
@@ -52,7 +53,7 @@ class Settings:
     """The whole file.
 
     path: where it was read from. authority_file: who may decide approvals; None refuses every decision. operator: the
-    rules of every run that the operator starts.
+    rules of every run that the operator starts. reconcile: when absence proves something.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class Settings:
     authority_file: Path | None
     limits: LimitSettings
     retention: RetentionSettings = RetentionSettings()  # noqa: RUF009  frozen
+    reconcile: QuietTimes = field(default_factory=QuietTimes)
     operator: OperatorPolicy = field(default_factory=OperatorPolicy)
     log: LogSettings = field(default_factory=LogSettings)
     notify: NotifySettings | None = None
@@ -95,6 +97,11 @@ class Settings:
             notify=None if file.notify is None else check.notify(file.notify),
             tracing=file.tracing.enabled,
             operator=check.operator(file.operator),
+            reconcile=QuietTimes(
+                rows_s=file.reconcile.quiet_rows_s,
+                turns_s=file.reconcile.quiet_turns_s,
+                slack_s=file.reconcile.clock_slack_s,
+            ),
         )
 
 

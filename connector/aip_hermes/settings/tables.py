@@ -21,6 +21,7 @@ __all__ = [
     "EndpointTable",
     "FileTable",
     "OperatorTable",
+    "ReconcileTable",
     "ServerTable",
     "TokenTable",
     "dotted",
@@ -93,6 +94,16 @@ class RetentionTable(_Table):
     transcripts_hours: Annotated[float, Field(gt=0, le=8760)] = 24
 
 
+_Quiet = Annotated[float, Field(ge=0, le=7 * 86_400)]
+"""Seconds."""
+
+
+class ReconcileTable(_Table):
+    quiet_rows_s: _Quiet = 60
+    quiet_turns_s: _Quiet | None = None
+    clock_slack_s: Annotated[float, Field(ge=0, le=3_600)] = 5
+
+
 class OperatorTable(_Table):
     """What is not written here is as the policy has it."""
 
@@ -134,6 +145,7 @@ class FileTable(_Table):
     approvals: ApprovalsTable = ApprovalsTable()
     limits: LimitsTable = LimitsTable()
     retention: RetentionTable = RetentionTable()
+    reconcile: ReconcileTable = ReconcileTable()
     operator: OperatorTable = OperatorTable()
     log: LogTable = LogTable()
     notify: NotifyTable | None = None
@@ -150,6 +162,7 @@ _TABLES: Final[Mapping[str, type[_Table]]] = MappingProxyType(
         "approvals": ApprovalsTable,
         "limits": LimitsTable,
         "retention": RetentionTable,
+        "reconcile": ReconcileTable,
         "operator": OperatorTable,
         "log": LogTable,
         "notify": NotifyTable,

@@ -89,6 +89,12 @@ max_waiting_per_tenant = 10000  # waiting for a decision; max_waiting for all
 [retention]
 transcripts_hours = 24  # outputs that hold a conversation go after that; what happened stays known
 
+# After a lost answer: how long it must have been quiet before a reconciliation takes what is missing for not done.
+[reconcile]
+quiet_rows_s = 60  # after a create, change, fork or delete
+# quiet_turns_s = 900  # after a turn or a run; without it the endpoint's turn_timeout_s
+clock_slack_s = 5  # how far the endpoint's clock may be behind this machine's
+
 # Runs that the capability `operator` starts. Everything here may be left out; these are some of the defaults.
 [operator]
 # model = "…"  # what a run names; without it the endpoint's own

@@ -11,6 +11,7 @@ from aip_hermes.cli.aipctl.arguments import ACTION_ID, CAPABILITY_ID, IDEMPOTENC
 from aip_hermes.cli.aipctl.events import action_cancel, action_events
 from aip_hermes.cli.aipctl.following import Printer, call_and_follow
 from aip_hermes.cli.aipctl.options import global_options
+from aip_hermes.cli.aipctl.reconciling import action_reconcile
 from aip_hermes.cli.aipctl.records import action_list
 from aip_hermes.cli.aipctl.running import FAILED, UNCERTAIN, Sent, run
 from aip_hermes.cli.aipctl.terminal import print_json, print_json_line, say
@@ -35,6 +36,7 @@ def action() -> None:
 action.add_command(action_list)
 action.add_command(action_events)
 action.add_command(action_cancel)
+action.add_command(action_reconcile)
 
 
 @action.command("call", epilog="Exit codes besides the usual ones: with --fail-on-status 3, 5 and 6.")

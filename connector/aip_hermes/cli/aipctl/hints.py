@@ -45,6 +45,7 @@ _NEXT_STEPS: Mapping[str, str] = {
     "idempotency.input_hash_mismatch": "this key was used with another input; choose a new one for a new request",
     "idempotency.required": "choose a key, keep it, and give it: --idempotency-key KEY (or --generate-key)",
     "query.invalid_cursor": "give a cursor of an earlier answer as it was, or none to begin again",
+    "reconciliation.not_found": "aipctl action reconcile {url} {action} (it only reads)",
     "replay.message_id": "compare this machine's clock with the server's",
     "resource.not_found": "aipctl capability list {url} --text cap:",
     "stream.cursor_expired": "begin again without --cursor",
@@ -102,6 +103,7 @@ def about_result(result: Mapping[str, Any], *, url: str, action_id: str, sent_in
                 *_stopped(result),
                 "  it may have taken effect; do not send it again under another Action ID or key",
                 f"  next: aipctl action status {here} {action_id}, then read the session that it concerns",
+                f"  or let the server look, which only reads: aipctl action reconcile {here} {action_id}",
             ]
         case "cancelled":
             return [f"action {action_id} was cancelled", *_stopped(result)]

@@ -87,7 +87,7 @@ class Reading:
             # Nothing that is said about another row is about this one.
             self._note("session", ids, at_ms, "not_read", {"answered_session_id": row.id})
             raise Unread(f"Hermes endpoint {self._endpoint.id} answered another session's row", retry_after_ms=None)
-        self._note("session", ids, at_ms, "found", row.facts() | {"source": row.source, "worked": list(row.worked)})
+        self._note("session", ids, at_ms, "found", row.facts() | {"source": row.source})
         return row
 
     async def messages(self, session_id: str) -> Transcript | None:

@@ -73,6 +73,12 @@ class Reconciler:
                 reason="endpoint_of_another_tenant",
                 explanation=f"Hermes endpoint {self._endpoint.id} is bound to another tenant now; nothing was read",
             )
+        if "wanted" not in action.facts:
+            return Verdict(
+                outcome="indeterminate",
+                reason="nothing_kept",
+                explanation="what the action wanted was not kept, so that nothing can be compared",
+            )
         case = self._case(action)
         try:
             return await self._rule(case)

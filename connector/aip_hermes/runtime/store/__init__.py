@@ -29,6 +29,7 @@ QUERIES: Final[Mapping[str, str]] = Queries.load(
         "figures.sql",
         "locks.sql",
         "queue.sql",
+        "reconciliation.sql",
         "records.sql",
         "retention.sql",
         "state.sql",
