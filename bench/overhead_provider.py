@@ -48,7 +48,8 @@ class Provider(asyncio.Protocol):
             self._answer(head, body)
 
     def _answer(self, head: bytes, body: bytes) -> None:
-        status, answer = 200, {"object": "hermes.session", "session": ROW}
+        status = 200
+        answer: dict[str, Any] = {"object": "hermes.session", "session": ROW}
         if head.startswith(b"get /count"):
             answer = dict(self.counts)
         elif head.startswith(b"post"):
