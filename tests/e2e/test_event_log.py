@@ -103,7 +103,7 @@ async def test_every_event_comes_once_and_in_order_by_both_ways_over_restarts(
 ) -> None:
     config = written_settings(tmp_path, endpoint_url=provider.url).path
     server = await asyncio.to_thread(forks.start, config)
-    port = urlsplit(server.url).port or 0
+    written_settings(tmp_path, endpoint_url=provider.url, port=urlsplit(server.url).port or 0)
     async with asyncio.timeout(120), server.connection() as connection, asyncio.TaskGroup() as tasks:
         readers = Readers(connection)
         reading = [tasks.create_task(readers.poll()), tasks.create_task(readers.follow())]
@@ -115,7 +115,7 @@ async def test_every_event_comes_once_and_in_order_by_both_ways_over_restarts(
                 readers.up.clear()
                 await asyncio.to_thread(forks.kill)
                 await asyncio.gather(*working)
-                server = await asyncio.to_thread(lambda: forks.start(config, port=port))
+                server = await asyncio.to_thread(forks.start, config)
             else:
                 await asyncio.gather(*working)
         log = await whole_log(connection)
