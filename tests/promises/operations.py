@@ -61,7 +61,7 @@ PROMISES = (
         id="doctor:finds",
         source="issue 4, Operations; field reports F073, F074, F113",
         sentence="Each thing that can be wrong gives one line of its own check, with its remedy; the exit status is 1 "
-        "where one fails.",
+        "where one fails. A file in a folder that anybody may write to counts as one that anybody can change.",
     ),
     Promise(
         id="doctor:changes-nothing",

@@ -11,7 +11,7 @@ from pathlib import Path
 from aip_hermes.app import connectors_of
 from aip_hermes.cli.aipctl.terminal import safe_text
 from aip_hermes.cli.doctor import files, network, reviewers, storage
-from aip_hermes.cli.doctor.finding import Finding, fail, fine
+from aip_hermes.cli.doctor.finding import Finding, fail
 from aip_hermes.database import OwnerLock
 from aip_hermes.ports import Clock, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities
@@ -43,7 +43,7 @@ async def examine(config: Path, *, clock: Clock) -> list[Finding]:
 
 async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Finding]:
     path = settings.store.path
-    yield fine("settings", f"{settings.path}: {len(settings.endpoints)} endpoints, {len(settings.tokens)} tokens")
+    yield files.settings_file(settings)
     for finding in files.tokens(settings, clock=clock):
         yield finding
     known, finding = files.authorities(settings, clock=clock)

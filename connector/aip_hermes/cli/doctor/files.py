@@ -12,7 +12,14 @@ from aip_hermes.runtime import Authorities, AuthorityFileError
 from aip_hermes.server import TokenTable
 from aip_hermes.settings import Settings, SettingsError
 
-__all__ = ["authorities", "data_folder", "tokens"]
+__all__ = ["authorities", "data_folder", "settings_file", "tokens"]
+
+
+def settings_file(settings: Settings) -> Finding:
+    """Whether others can put settings of their own in place of these."""
+    if (place := _open_folder(settings.path)) is not None:
+        return _replaceable("settings", settings.path, place)
+    return fine("settings", f"{settings.path}: {len(settings.endpoints)} endpoints, {len(settings.tokens)} tokens")
 
 
 def tokens(settings: Settings, *, clock: Clock) -> Iterator[Finding]:
@@ -22,6 +29,10 @@ def tokens(settings: Settings, *, clock: Clock) -> Iterator[Finding]:
     except SettingsError as error:
         yield fail("tokens", str(error), "correct that file, then ask again")
         return
+    for token in settings.tokens:
+        if (place := _open_folder(token.file)) is not None:
+            yield _replaceable("tokens", token.file, place)
+            return
     now, soon = clock.now_ms(), 14 * 86_400_000
     late = [token for token in settings.tokens if token.expires_at_ms is not None and token.expires_at_ms <= now + soon]
     for token in late:
@@ -50,7 +61,22 @@ def authorities(settings: Settings, *, clock: Clock) -> tuple[Authorities, Findi
         return found, fail(
             "authority", f"{file} can be changed by others, who could name themselves", f"run `chmod go-w {file}`"
         )
+    if (place := _open_folder(file)) is not None:
+        return found, _replaceable("authority", file, place)
     return found, fine("authority", f"{file} names {len(found)} who may decide")
+
+
+def _open_folder(file: Path) -> Path | None:
+    """Return a folder on the way to `file` in which anybody may put another in its place, or None."""
+    for place in file.resolve().parents:
+        mode = place.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return place
+    return None
+
+
+def _replaceable(check: str, file: Path, place: Path) -> Finding:
+    return fail(check, f"others can replace {file}: anybody may write to {place}", f"run `chmod o-w {place}`")
 
 
 def data_folder(path: Path) -> Iterator[Finding]:
