@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from aip_hermes.client.listings import Approval, ApprovalPage, CapabilityPage, EventPage, Listed, Me, Progress
     from aip_hermes.client.results import ActionError, CallFailed, CallResult, Replay, SessionEffect
     from aip_hermes.client.resuming import Resumed, ResumeRefused
+    from aip_hermes.client.verdicts import Reconciliation
 
 __all__ = [
     "DEFAULT_PRINCIPAL",
@@ -102,6 +103,7 @@ __all__ = [
     "Patience",
     "PeerError",
     "Progress",
+    "Reconciliation",
     "RecordReads",
     "Replay",
     "Reply",
@@ -148,6 +150,7 @@ _HOMES = {
     ),
     "aip_hermes.client.results": ("ActionError", "CallFailed", "CallResult", "Replay", "SessionEffect",),
     "aip_hermes.client.resuming": ("ResumeRefused", "Resumed",),
+    "aip_hermes.client.verdicts": ("Reconciliation",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

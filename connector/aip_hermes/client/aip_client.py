@@ -26,6 +26,7 @@ from aip_hermes.client.reply import Reply
 from aip_hermes.client.resuming import Resumed, same_submission
 from aip_hermes.client.safe_reads import SafeReads
 from aip_hermes.client.token_file import load_token
+from aip_hermes.client.verdicts import Reconciliation, reconciliation_of
 from aip_hermes.ids import (
     ActionId,
     ApprovalId,
@@ -238,6 +239,20 @@ class AipClient(AipReads):
             return Resumed(record=record, state="running")
         kept = await self._ledger.known(record.action_id)
         return Resumed.of(kept or record, result)
+
+    async def reconcile(self, action_id: ActionId) -> Reconciliation:
+        """Have the server look what became of an uncertain action, and keep its verdict. Reads only: ask as often as
+        you like; before `retry_after_ms` nothing more can be proven. Raises: PeerError `action.not_found`."""
+        with naming(CallIdentities(action_id=action_id)):
+            found = reconciliation_of(await self._reads(lambda: self.connection.reconcile(action_id)))
+        if found.settled:
+            await self._ledger.reconciled(action_id, proven=found.proven, verdict=found.raw)
+        return found
+
+    async def reconciliation(self, action_id: ActionId) -> Reconciliation:
+        """Return the last verdict. Raises: PeerError `reconciliation.not_found` where nobody has looked yet."""
+        with naming(CallIdentities(action_id=action_id)):
+            return reconciliation_of(await self._reads(lambda: self.connection.reconciliation(action_id)))
 
     async def _send(
         self, record: CallRecord, input: Any, *, extra: Mapping[str, Any] | None, timeout_s: float | None
