@@ -205,7 +205,7 @@ async def pruned(site: Site, *, age_ms: int, dry_run: bool = False) -> Pruned:
 
 
 async def everything(site: Site) -> str:
-    tables = ("actions", "chunks", "events", "idempotency_keys", "receipts", "audit", "approvals", "event_log_start")
+    tables = ("actions", "chunks", "events", "idempotency_keys", "receipts", "audit", "approvals", "event_log_starts")
     return repr([await site.rows(f"SELECT * FROM {table}") for table in tables])  # noqa: S608 - names from above
 
 

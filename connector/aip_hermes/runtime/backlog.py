@@ -6,7 +6,7 @@ Each function is called inside one transaction and tells what it changes in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,19 +62,34 @@ def enqueue(connection: Connection, submission: Submission, footing: Footing) ->
         raise Interrupted("the claim was lost before the action could wait; nothing was sent")
 
 
-def take(connection: Connection, footing: Footing, *, room: int) -> Batch:
-    """Take what has waited too long, and up to `room` of what is due."""
+def take(connection: Connection, footing: Footing, *, room: Callable[[str], int], set_back: bool) -> Batch:
+    """Take what has waited too long, and of each tenant's due actions as many as it has room for.
+
+    room: given a tenant. set_back: the clock may have been, since the last look.
+    """
     now = footing.now_ms()
+    if set_back:
+        connection.execute(QUERIES["wait_from_now"], {"now": now})
     lease = {"now": now, **leases.fresh(footing, now=now)}
     late = connection.execute(QUERIES["take_late"], {**lease, "limit": _LATE_AT_ONCE})
-    due = connection.execute(QUERIES["take_due"], {**lease, "limit": room}) if room > 0 else []
+    due: list[dict[str, Any]] = []
+    awaited: list[int | None] = []
+    for waiting in connection.execute(QUERIES["waiting_tenants"]):
+        free = room(waiting["tenant"])
+        found = _due(connection, lease, tenant=waiting["tenant"], limit=free)
+        due += found
+        if len(found) < free:
+            awaited.append(connection.execute(QUERIES["next_due"], {"tenant": waiting["tenant"]})[0]["moment"])
     due.sort(key=lambda row: (row["due_at"], row["queued_at"], row["action_id"]))
-    (moments,) = connection.execute(QUERIES["next_moments"])
-    awaited = [moments["late_at"]]
-    if len(due) < room:
-        awaited.append(moments["due_at"])
+    awaited.append(connection.execute(QUERIES["next_late"])[0]["moment"])
     next_at = min((moment for moment in awaited if moment is not None), default=None)
     return Batch(due=due, late=late, next_at=next_at)
+
+
+def _due(connection: Connection, lease: Mapping[str, Any], *, tenant: str, limit: int) -> list[dict[str, Any]]:
+    if limit <= 0:
+        return []
+    return connection.execute(QUERIES["take_due"], {**lease, "tenant": tenant, "limit": limit})
 
 
 def waits_again(

@@ -110,7 +110,7 @@ def read_page(
     `terminal` is set when the action has ended and nothing follows this page. Raises: CursorExpired for a position
     behind the end of the log.
     """
-    _check_inside_log(connection, position)
+    _check_inside_log(connection, position, tenant=row["tenant"])
     wanted = min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE)
     room = _Room(wanted, max_bytes)
     events, last_event, more = [], position.event, False
@@ -175,9 +175,8 @@ def read_log(
     owner: only events of this principal's actions; None for all. Otherwise as `read_page`.
     Raises: CursorExpired for a position behind the end of the log, or before what was pruned.
     """
-    _check_inside_log(connection, position)
-    pruned = connection.execute(QUERIES["log_start"])
-    if 0 < position.event < (pruned[0]["pruned_through"] if pruned else 0):
+    begin = _check_inside_log(connection, position, tenant=tenant)
+    if 0 < position.event < begin:
         raise CursorExpired("events behind the cursor were pruned; begin again without one")
     room = _Room(min(max(DEFAULT_PAGE if limit is None else limit, 1), MAX_PAGE), max_bytes)
     events, last = [], position.event
@@ -201,7 +200,11 @@ def _log_behind(connection: Connection, *, tenant: str, after: int) -> Iterator[
         after = found[-1]["seq"]
 
 
-def _check_inside_log(connection: Connection, position: Position) -> None:
-    newest = connection.execute(QUERIES["last_event"])
-    if position.event > (newest[0]["seq"] if newest else 0):
+def _check_inside_log(connection: Connection, position: Position, *, tenant: str) -> int:
+    """Return the position through which a tenant's log was pruned. Another tenant's events move neither end."""
+    newest = connection.execute(QUERIES["last_event_of_tenant"], {"tenant": tenant})
+    pruned = connection.execute(QUERIES["log_start"], {"tenant": tenant})
+    begin: int = pruned[0]["pruned_through"] if pruned else 0
+    if position.event > max(newest[0]["seq"] if newest else 0, begin):
         raise CursorExpired("the cursor lies behind the end of the log; begin again without one")
+    return begin

@@ -39,9 +39,9 @@ class RuntimeLimits:
     queue_delay_ms: longest wait for a session or in the queue, as published where nothing else is said.
     key_wait_ms: longest wait of an equal submission for the one that runs. overrun_ms: grace for a handler that
     overran its deadline. confirm_ms: for reading back. cancel_ms: for stopping at the provider. queue_width: how
-    many queued actions run at a time. settle_wait_ms: how long an answer waits for a store that can't be written.
-    close_wait_ms: how long closing waits for running actions. reconcile_ms: for looking what became of an action.
-    past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its capability
+    many queued actions of a tenant run at a time. settle_wait_ms: how long an answer waits for a store that can't be
+    written. close_wait_ms: how long closing waits for running actions. reconcile_ms: for looking what became of an
+    action. past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its capability
     declares it repeatable. lease_ms: how long a worker that is not heard of keeps what it took. heartbeat_ms: how often
     it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after their action settled
     (design D23).

@@ -3,8 +3,8 @@
 The id of a message with an action travels with the action: it is stored in the first transaction that the action makes
 anyway, before anything is sent for a mutation, with the end of a safe read; where there is none, in one of its own
 before the answer. Until then this process remembers it. What a crash leaves unstored has done nothing: a safe read has
-left no record, so its message may come again.
-Source: runtime behaviour §8; design §3.
+left no record, so its message may come again. A tenant's ids are its own: nobody takes or finds those of another one.
+Source: runtime behaviour §8; design §3; the issue on a runtime that never lies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from aip_hermes import wire
 from aip_hermes.database import Connection, StoreFailure
-from aip_hermes.runtime.caller import Arrival
+from aip_hermes.runtime.caller import Arrival, Caller
 from aip_hermes.runtime.failures import MessageReplayed
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
@@ -30,6 +30,7 @@ T = TypeVar("T")
 class MessageClaim:
     """The id of a message under way. stored: by the transaction that runs, or an earlier one."""
 
+    tenant: str
     message_id: str
     expires_at: int
     now: int
@@ -37,7 +38,7 @@ class MessageClaim:
 
     def look(self, connection: Connection) -> None:
         """Refuse an id that is known. Raises: MessageReplayed."""
-        asked = {"message_id": self.message_id, "now": self.now}
+        asked = {**self._address, "now": self.now}
         if not self.stored and connection.execute(QUERIES["find_message"], asked):
             raise _replayed()
 
@@ -51,9 +52,11 @@ class MessageClaim:
     def take(self, connection: Connection) -> bool:
         """Return whether the id was free."""
         connection.execute(QUERIES["drop_expired_messages"], {"now": self.now})
-        return bool(
-            connection.execute(QUERIES["claim_message"], {"message_id": self.message_id, "expires_at": self.expires_at})
-        )
+        return bool(connection.execute(QUERIES["claim_message"], {**self._address, "expires_at": self.expires_at}))
+
+    @property
+    def _address(self) -> dict[str, str]:
+        return {"tenant": self.tenant, "message_id": self.message_id}
 
 
 class Messages:
@@ -61,31 +64,34 @@ class Messages:
 
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
-        self._under_way: set[str] = set()
+        self._under_way: set[tuple[str, str]] = set()
 
-    async def claim(self, arrival: Arrival) -> None:
+    async def claim(self, arrival: Arrival, caller: Caller) -> None:
         """Take a message id at once. Raises: MessageReplayed."""
-        if not await self._footing.database.write(self._claim(arrival).take):
+        if not await self._footing.database.write(self._claim(arrival, caller).take):
             raise _replayed()
 
-    async def once(self, arrival: Arrival | None, work: Callable[[MessageClaim | None], Awaitable[T]]) -> T:
+    async def once(
+        self, arrival: Arrival | None, caller: Caller, work: Callable[[MessageClaim | None], Awaitable[T]]
+    ) -> T:
         """Return what `work` returns; when it ends, however it ends, the id is taken.
 
         Raises: MessageReplayed; then the work has done nothing, or answered from the store.
         """
         if arrival is None:
             return await work(None)
-        claim = self._claim(arrival)
-        if claim.message_id in self._under_way:
+        claim = self._claim(arrival, caller)
+        under_way = (claim.tenant, claim.message_id)
+        if under_way in self._under_way:
             raise _replayed()
-        self._under_way.add(claim.message_id)
+        self._under_way.add(under_way)
         try:
             answered = await self._worked(claim, work)
             if not claim.stored:
                 await self._footing.database.write(claim.store)
             return answered
         finally:
-            self._under_way.discard(claim.message_id)
+            self._under_way.discard(under_way)
 
     async def _worked(self, claim: MessageClaim, work: Callable[[MessageClaim | None], Awaitable[T]]) -> T:
         try:
@@ -101,14 +107,19 @@ class Messages:
                 raise _replayed() from exc
             raise
 
-    def _claim(self, arrival: Arrival) -> MessageClaim:
+    def _claim(self, arrival: Arrival, caller: Caller) -> MessageClaim:
         now, limits = self._footing.now_ms(), self._footing.limits
         if not now - limits.past_ms <= arrival.sent_at_ms <= now + limits.ahead_ms:
             raise MessageReplayed(
                 "sent_at is outside the accepted window; check the clock and send a new message",
                 details={"server_time": wire.rfc3339(now)},
             )
-        return MessageClaim(message_id=str(arrival.message_id), expires_at=arrival.sent_at_ms + limits.past_ms, now=now)
+        return MessageClaim(
+            tenant=caller.tenant_id or "",
+            message_id=str(arrival.message_id),
+            expires_at=arrival.sent_at_ms + limits.past_ms,
+            now=now,
+        )
 
 
 def _replayed() -> MessageReplayed:

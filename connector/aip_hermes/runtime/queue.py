@@ -10,7 +10,10 @@ Source: runtime behaviour §4, §11, §14; design D4, D8, D9.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from math import inf
 from typing import Any, Final
 
 import structlog
@@ -41,7 +44,8 @@ Resume = Callable[[_Row, _Row, Taken], Awaitable[object]]
 
 
 class QueueWorker:
-    """Starts waiting actions, oldest first, at most `queue_width` at a time. `run` ends by cancellation."""
+    """Starts waiting actions, of each tenant the oldest first and at most `queue_width` at a time, so that none of them
+    waits for another one's. `run` ends by cancellation."""
 
     def __init__(
         self,
@@ -59,7 +63,8 @@ class QueueWorker:
         self._connectors = connectors
         self._approved = approved
         self._start = start
-        self._running = 0
+        self._running: Counter[str] = Counter()
+        self._looked_at: float = inf
         self._heartbeat = Heartbeat(footing)
 
     async def run(self) -> None:
@@ -81,16 +86,22 @@ class QueueWorker:
                 for row in batch.late:
                     self._begin(row, self._end_late(row))
                 for row in batch.due:
-                    self._running += 1
-                    self._begin(row, self._execute(row)).add_done_callback(self._room)
+                    self._running[row["tenant"]] += 1
+                    self._begin(row, self._execute(row)).add_done_callback(partial(self._left, row["tenant"]))
                 if batch.next_at is not None:
                     rest_s = min(max(batch.next_at - self._footing.now_ms(), 0) / 1000, rest_s)
             if rest_s > 0:
                 await self._rest(rest_s)
 
     async def _take(self) -> Batch:
-        room = self._footing.limits.queue_width - self._running
-        return await self._footing.database.write(lambda connection: take(connection, self._footing, room=room))
+        now = self._footing.now_ms()
+        set_back, self._looked_at = now < self._looked_at, now
+        return await self._footing.database.write(
+            lambda connection: take(connection, self._footing, room=self._room, set_back=set_back)
+        )
+
+    def _room(self, tenant: str) -> int:
+        return self._footing.limits.queue_width - self._running[tenant]
 
     async def _rest(self, seconds: float) -> None:
         waiting = [
@@ -109,8 +120,8 @@ class QueueWorker:
         task.add_done_callback(_reported)
         return task
 
-    def _room(self, task: asyncio.Task[None]) -> None:
-        self._running -= 1
+    def _left(self, tenant: str, task: asyncio.Task[None]) -> None:
+        self._running[tenant] -= 1
         self._footing.queued.set()
 
     async def _execute(self, row: _Row) -> None:

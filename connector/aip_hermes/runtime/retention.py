@@ -104,7 +104,7 @@ def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, 
     if rows["events"]:
         last = connection.execute(QUERIES["last_event_of_action"], in_log)[0]["seq"]
         connection.execute(QUERIES["drop_events"], in_log)
-        connection.execute(QUERIES["move_log_start"], {"through": last})
+        connection.execute(QUERIES["move_log_start"], {"tenant": row["tenant"], "through": last})
     erase(connection, row, reason="pruned", now=now)
     if row["read_only"]:
         connection.execute(QUERIES["drop_action"], address)

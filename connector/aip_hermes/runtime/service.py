@@ -198,7 +198,7 @@ class Runtime:
             begin = partial(self._pipeline.submit, action, caller, context, message)
             return counting_refusals(self._footing, action, caller, begin)
 
-        return await self._detached(self._messages.once(context.arrival, submit))
+        return await self._detached(self._messages.once(context.arrival, caller, submit))
 
     async def decide(self, decision: wire.ApprovalDecision, caller: Caller) -> wire.EventStream:
         """Decide an approval; an approved action runs before the answer.
@@ -336,10 +336,10 @@ class Runtime:
     async def claim_message(self, message_id: MessageId | str, sent_at_ms: int, caller: Caller) -> None:
         """Take a message id for as long as its `sent_at` is inside the window.
 
-        Ids are claimed per deployment, whoever the caller is, and not given back when the action fails.
+        Ids are claimed per tenant, whoever of it the caller is, and not given back when the action fails.
         Raises: MessageReplayed.
         """
-        await self._messages.claim(Arrival(message_id=MessageId(message_id), sent_at_ms=sent_at_ms))
+        await self._messages.claim(Arrival(message_id=MessageId(message_id), sent_at_ms=sent_at_ms), caller)
 
     async def load(self, tenant: str | None) -> Load:
         """Return what is unfinished now, of one tenant (empty: of none) or of all."""

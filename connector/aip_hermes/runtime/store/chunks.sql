@@ -19,6 +19,10 @@ SELECT seq, kind, event FROM events
 WHERE tenant = :tenant AND action_id = :action_id AND seq > :after
 ORDER BY seq LIMIT :limit;
 
+-- name: last_event_of_tenant
+-- The newest position of a tenant's log; no row while it is empty.
+SELECT seq FROM events WHERE tenant = :tenant ORDER BY seq DESC LIMIT 1;
+
 -- name: last_event
 -- The newest position of the whole log; no row while it is empty.
 SELECT seq FROM events ORDER BY seq DESC LIMIT 1;

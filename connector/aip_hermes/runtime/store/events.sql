@@ -19,14 +19,14 @@ VALUES (:audit_id, :tenant, :action_id, :session_id, :actor_id, :occurred_at, :r
 ON CONFLICT (audit_id) DO NOTHING;
 
 -- name: claim_message
--- Take a message id; no row comes back when it was taken before.
-INSERT INTO message_ids (message_id, expires_at) VALUES (:message_id, :expires_at)
-ON CONFLICT (message_id) DO NOTHING
+-- Take a message id of a tenant; no row comes back when it was taken before.
+INSERT INTO message_ids (tenant, message_id, expires_at) VALUES (:tenant, :message_id, :expires_at)
+ON CONFLICT (tenant, message_id) DO NOTHING
 RETURNING message_id;
 
 -- name: find_message
 -- Whether a message id was taken before, and its window has not passed.
-SELECT message_id FROM message_ids WHERE message_id = :message_id AND expires_at >= :now;
+SELECT message_id FROM message_ids WHERE tenant = :tenant AND message_id = :message_id AND expires_at >= :now;
 
 -- name: drop_expired_messages
 -- Claims whose window has passed.

@@ -6,13 +6,22 @@ UPDATE actions SET
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND state = 'running' AND intent_at IS NULL
 RETURNING attempt;
 
+-- name: waiting_tenants
+-- The tenants whose actions wait: one look into the index for each, however many actions there are.
+WITH RECURSIVE waiting (tenant) AS (
+    SELECT MIN(tenant) FROM actions WHERE state = 'queued'
+    UNION ALL
+    SELECT (SELECT MIN(behind.tenant) FROM actions AS behind WHERE behind.state = 'queued' AND behind.tenant > waiting.tenant)
+    FROM waiting WHERE waiting.tenant IS NOT NULL)
+SELECT tenant FROM waiting WHERE tenant IS NOT NULL;
+
 -- name: take_due
--- The oldest waiting actions whose time has come run from now on, each under a lease of its own.
+-- A tenant's oldest waiting actions whose time has come run from now on, each under a lease of its own.
 UPDATE actions SET
     state = 'running', tries = tries + 1, claimed_at = :now, reserved_until = reserved_until - claimed_at + :now,
     lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until, updated_at = :now
 WHERE (tenant, action_id) IN (
-    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND due_at <= :now
+    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND tenant = :tenant AND due_at <= :now
     ORDER BY due_at, queued_at, action_id LIMIT :limit)
 RETURNING *;
 
@@ -25,11 +34,19 @@ WHERE (tenant, action_id) IN (
     SELECT tenant, action_id FROM actions WHERE state = 'queued' AND late_at <= :now ORDER BY late_at LIMIT :limit)
 RETURNING *;
 
--- name: next_moments
--- When the next waiting action becomes due, and when the next one has waited too long; NULL where nothing waits.
-SELECT
-    (SELECT MIN(due_at) FROM actions WHERE state = 'queued') AS due_at,
-    (SELECT MIN(late_at) FROM actions WHERE state = 'queued') AS late_at;
+-- name: next_due
+-- When a tenant's next waiting action becomes due; NULL where none waits.
+SELECT MIN(due_at) AS moment FROM actions WHERE state = 'queued' AND tenant = :tenant;
+
+-- name: next_late
+-- When the next waiting action has waited too long; NULL where none waits.
+SELECT MIN(late_at) AS moment FROM actions WHERE state = 'queued';
+
+-- name: wait_from_now
+-- What was queued later than now was queued under a clock that has been set back since: it waits from now on.
+UPDATE actions SET
+    due_at = due_at - queued_at + :now, late_at = late_at - queued_at + :now, queued_at = :now
+WHERE state = 'queued' AND queued_at > :now;
 
 -- name: wait_again
 -- A try ended certain and another one follows; no row comes back when the lease is no longer ours.

@@ -64,11 +64,13 @@ SELECT max(seq) AS seq FROM events WHERE tenant = :tenant AND action_id = :actio
 
 -- name: move_log_start
 -- How far the log was pruned.
-UPDATE event_log_start SET pruned_through = :through WHERE pruned_through < :through;
+INSERT INTO event_log_starts (tenant, pruned_through) VALUES (:tenant, :through)
+ON CONFLICT (tenant) DO UPDATE SET pruned_through = excluded.pruned_through
+WHERE event_log_starts.pruned_through < excluded.pruned_through;
 
 -- name: log_start
 -- How far the log was pruned; 0 where nothing was.
-SELECT pruned_through FROM event_log_start WHERE only_row = 1;
+SELECT pruned_through FROM event_log_starts WHERE tenant = :tenant;
 
 -- name: count_chunks
 -- How many chunks one action has.
