@@ -323,7 +323,7 @@ async def test_a_revocation_that_is_written_after_the_intent_changes_nothing(
         row = approvals.fetch(connection, tenant="tenant-a", approval_id=request.id)
         assert row is not None
         now = site.clock.now_ms()
-        return approvals.withdraw(connection, row, given, now=now, new_id=lambda prefix: f"{prefix}1")
+        return approvals.withdraw(connection, row, given, now=now)
 
     async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
         assert await database.write(late) is counts

@@ -198,9 +198,7 @@ async def test_a_decision_that_is_written_after_the_end_of_its_time_does_not_cou
     def late(connection: Connection) -> bool:
         row = approvals.fetch(connection, tenant="tenant-a", approval_id=request.id)
         assert row is not None
-        return approvals.conclude(
-            connection, row, decision(request), reserved_until=now, now=now, new_id=lambda prefix: f"{prefix}1"
-        )
+        return approvals.conclude(connection, row, decision(request), reserved_until=now, now=now)
 
     async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
         assert await database.write(late) is counts

@@ -53,7 +53,6 @@ async def test_a_second_settlement_writes_nothing(site: Site, failed: bool) -> N
                     attempt=1,
                     ending=Ending(outcome=outcome),
                     now=site.clock.now_ms(),
-                    new_id=runtime._footing.new_id,
                 )
 
             with pytest.raises(LostClaim):

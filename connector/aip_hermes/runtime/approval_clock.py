@@ -64,7 +64,7 @@ class ApprovalClock:
         return next_at
 
     def _expire(self, connection: Connection) -> list[approvals.Ended]:
-        return approvals.expire_some(connection, now=self._footing.now_ms(), new_id=self._footing.new_id)
+        return approvals.expire_some(connection, now=self._footing.now_ms())
 
     async def _rest(self, seconds: float) -> None:
         if seconds <= 0:

@@ -22,7 +22,6 @@ from typing import Any, Final, Literal
 from aip_hermes import wire
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import NewId
 from aip_hermes.runtime.approval_records import (
     DecisionTaken,
     action_of,
@@ -93,7 +92,6 @@ def vote(
     needed: int,
     reserved_until: int,
     now: int,
-    new_id: NewId,
 ) -> Literal["kept", "concluded"] | None:
     """Record an approval of which `needed` different principals have to give one; None when an end came first.
 
@@ -108,7 +106,7 @@ def vote(
             record_decision(connection, row, decision, terminal=False, now=now)
             tell_vote(connection, row, decision, given=admitted(before) + 1, needed=needed, now=now)
             return "kept"
-    concluded = conclude(connection, row, decision, reserved_until=reserved_until, now=now, new_id=new_id)
+    concluded = conclude(connection, row, decision, reserved_until=reserved_until, now=now)
     return "concluded" if concluded else None
 
 
@@ -119,7 +117,6 @@ def conclude(
     *,
     reserved_until: int,
     now: int,
-    new_id: NewId,
     instead: Cancelled | None = None,
 ) -> bool:
     """Record the one terminal decision and its first consequence; False when another, or its end, came first.
@@ -144,13 +141,11 @@ def conclude(
             },
         )
         return True
-    _end_action(connection, row, decision, instead=instead, now=now, new_id=new_id)
+    _end_action(connection, row, decision, instead=instead, now=now)
     return True
 
 
-def withdraw(
-    connection: Connection, row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int, new_id: NewId
-) -> bool:
+def withdraw(connection: Connection, row: Mapping[str, Any], decision: wire.ApprovalDecision, *, now: int) -> bool:
     """Revoke an approval that was given and whose action has sent nothing; False when it is too late for that.
 
     Raises: DecisionTaken.
@@ -162,11 +157,11 @@ def withdraw(
         return False
     record_decision(connection, row, decision, terminal=True, now=now)
     tell_decision(connection, row, decision, now=now)
-    _end_action(connection, row, decision, instead=None, now=now, new_id=new_id)
+    _end_action(connection, row, decision, instead=None, now=now)
     return True
 
 
-def expire(connection: Connection, row: Mapping[str, Any], *, now: int, new_id: NewId) -> bool:
+def expire(connection: Connection, row: Mapping[str, Any], *, now: int) -> bool:
     """End a pending approval whose time is up."""
     decision = wire.ApprovalDecision(
         approval_id=row["approval_id"],
@@ -176,22 +171,22 @@ def expire(connection: Connection, row: Mapping[str, Any], *, now: int, new_id: 
         reason="approval TTL expired",
         decision_id=f"decision:{row['approval_id']}:expired",
     )
-    return conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id)
+    return conclude(connection, row, decision, reserved_until=now, now=now)
 
 
-def expire_some(connection: Connection, *, now: int, new_id: NewId) -> list[Ended]:
+def expire_some(connection: Connection, *, now: int) -> list[Ended]:
     """End up to a hundred pending approvals whose time is up; return what their actions became."""
     ended = []
     for row in connection.execute(QUERIES["fetch_overdue"], {"now": now}):
-        if expire(connection, row, now=now, new_id=new_id):
+        if expire(connection, row, now=now):
             stored = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
             ended.append(Ended(tenant=row["tenant"], action_id=row["action_id"], stored=stored))
     return ended
 
 
-def expire_all(connection: Connection, *, now: int, new_id: NewId) -> None:
+def expire_all(connection: Connection, *, now: int) -> None:
     """End every pending approval whose time is up."""
-    while expire_some(connection, now=now, new_id=new_id):
+    while expire_some(connection, now=now):
         pass
 
 
@@ -202,7 +197,6 @@ def cancel_parked(
     *,
     by: wire.Principal,
     now: int,
-    new_id: NewId,
 ) -> dict[str, Any] | None:
     """End a parked action as cancelled and revoke its approval; return what is kept, None if a decision came first."""
     row = fetch(connection, tenant=action["tenant"], approval_id=action["approval_id"])
@@ -216,7 +210,7 @@ def cancel_parked(
         reason="the action was cancelled",
         decision_id=f"decision:{row['approval_id']}:cancelled",
     )
-    if not conclude(connection, row, decision, reserved_until=now, now=now, new_id=new_id, instead=cancelled):
+    if not conclude(connection, row, decision, reserved_until=now, now=now, instead=cancelled):
         return None
     kept: dict[str, Any] = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
     return kept
@@ -243,7 +237,6 @@ def _end_action(
     *,
     instead: Cancelled | None,
     now: int,
-    new_id: NewId,
 ) -> None:
     details = {"approval_id": row["approval_id"], "approval_status": decision.decision}
     settle(
@@ -257,5 +250,4 @@ def _end_action(
             approval_status=decision.decision,
         ),
         now=now,
-        new_id=new_id,
     )

@@ -135,7 +135,6 @@ class CancelRequests:
                 attempt=now["attempt"],
                 ending=Ending(outcome=cancelled),
                 now=self._footing.now_ms(),
-                new_id=self._footing.new_id,
             )
 
         return await self._footing.database.write(once)
@@ -162,7 +161,6 @@ class CancelRequests:
                 cancelled,
                 by=caller.named,
                 now=self._footing.now_ms(),
-                new_id=self._footing.new_id,
             )
 
         return await self._footing.database.write(once)

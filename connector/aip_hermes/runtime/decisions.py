@@ -112,7 +112,6 @@ class Decisions:
                 attempt=action["attempt"],
                 ending=Ending(outcome=refusal, approval_id=row["approval_id"], approval_status="approved"),
                 now=self._footing.now_ms(),
-                new_id=self._footing.new_id,
             )
 
         stored = await self._until_stored(end)
@@ -138,7 +137,7 @@ class Decisions:
             return row
 
         def end(connection: Connection) -> Mapping[str, Any]:
-            approvals.expire(connection, row, now=self._footing.now_ms(), new_id=self._footing.new_id)
+            approvals.expire(connection, row, now=self._footing.now_ms())
             fresh = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
             assert fresh is not None  # noqa: S101 - approvals are never deleted
             return fresh
@@ -188,16 +187,14 @@ class Decisions:
             return None
 
     def _record(self, connection: Connection, case: Case, recorded: wire.ApprovalDecision, *, now: int) -> bool:
-        new_id, until = self._footing.new_id, now + RESERVATION_GRACE_MS
+        until = now + RESERVATION_GRACE_MS
         if case.row["status"] == "approved":
-            return approvals.withdraw(connection, case.row, recorded, now=now, new_id=new_id)
+            return approvals.withdraw(connection, case.row, recorded, now=now)
         if recorded.decision == "approved":
             needed = case.needed
-            voted = approvals.vote(
-                connection, case.row, recorded, needed=needed, reserved_until=until, now=now, new_id=new_id
-            )
+            voted = approvals.vote(connection, case.row, recorded, needed=needed, reserved_until=until, now=now)
             return voted is not None
-        return approvals.conclude(connection, case.row, recorded, reserved_until=until, now=now, new_id=new_id)
+        return approvals.conclude(connection, case.row, recorded, reserved_until=until, now=now)
 
     async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
         """Nothing is read between the commit and the run: a released action has nobody else to run it."""

@@ -197,7 +197,6 @@ class Executor:
                 keeping=keeping_of(submission, outcome),
             ),
             now=self._footing.now_ms(),
-            new_id=self._footing.new_id,
             lease=submission.lease,
             by_worker=submission.taken is not None,
         )

@@ -222,7 +222,7 @@ class Views:
     def _freshened(self, connection: Connection, address: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Do first what time has decided: an approval that expired, text that was kept long enough."""
         now = self._footing.now_ms()
-        approvals.expire_all(connection, now=now, new_id=self._footing.new_id)
+        approvals.expire_all(connection, now=now)
         for row in connection.execute(QUERIES["fetch_action"], address):
             if self._is_due(row, now):
                 erase(connection, row, reason="expired", now=now)
@@ -232,7 +232,7 @@ class Views:
         now = self._footing.now_ms()
         overdue = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
         if overdue:
-            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now, new_id=self._footing.new_id))
+            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now))
 
     def _slice(
         self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int

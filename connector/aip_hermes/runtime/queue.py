@@ -198,7 +198,6 @@ class QueueWorker:
                     by_worker=True,
                     ending=Ending(outcome=Interrupted(message)),
                     now=self._footing.now_ms(),
-                    new_id=self._footing.new_id,
                 )
             ),
         )

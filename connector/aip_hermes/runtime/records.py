@@ -202,7 +202,7 @@ class Records:
         now = self._footing.now_ms()
         overdue = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
         if overdue:
-            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now, new_id=self._footing.new_id))
+            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now))
 
     async def _without_due_text(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Erase what was kept long enough before it is shown."""

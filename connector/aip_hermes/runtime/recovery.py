@@ -23,7 +23,6 @@ import structlog
 from aip_hermes.contract.handler import Connector
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import NewId
 from aip_hermes.runtime import approvals, leases
 from aip_hermes.runtime.ends import outcome_lost
 from aip_hermes.runtime.failures import Interrupted
@@ -58,7 +57,7 @@ async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Unfin
     }
 
     def once(connection: Connection) -> Unfinished:
-        now, new_id = footing.now_ms(), footing.new_id
+        now = footing.now_ms()
         unfinished = Unfinished()
         for action in leases.take_over(connection, footing, alone=True):
             approval = _released_by(connection, action)
@@ -73,8 +72,8 @@ async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Unfin
             elif interrupted is not None:
                 unfinished.interrupted.append(interrupted)
             else:
-                _end(connection, action, _verdict(action, connectors), now=now, new_id=new_id)
-        approvals.expire_all(connection, now=now, new_id=new_id)
+                _end(connection, action, _verdict(action, connectors), now=now)
+        approvals.expire_all(connection, now=now)
         return unfinished
 
     return await footing.database.write(once)
@@ -121,7 +120,7 @@ def _verdict(action: Mapping[str, Any], connectors: Sequence[Connector]) -> Acti
     return outcome_lost(own[0] if own else None, action_id=action["action_id"], capability_id=action["capability_id"])
 
 
-def _end(connection: Connection, action: Mapping[str, Any], failure: ActionFailed, *, now: int, new_id: NewId) -> None:
+def _end(connection: Connection, action: Mapping[str, Any], failure: ActionFailed, *, now: int) -> None:
     log.warning(
         "action.recovered",
         action_id=action["action_id"],
@@ -141,5 +140,4 @@ def _end(connection: Connection, action: Mapping[str, Any], failure: ActionFaile
             approval_status="approved" if approved else None,
         ),
         now=now,
-        new_id=new_id,
     )

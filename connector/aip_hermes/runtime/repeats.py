@@ -90,7 +90,7 @@ class Repeats:
         def end(connection: Connection) -> Mapping[str, Any]:
             row = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
             if row is not None and approvals.overdue(row, now=now):
-                approvals.expire(connection, row, now=now, new_id=self._footing.new_id)
+                approvals.expire(connection, row, now=now)
             return approvals.action_of(connection, tenant, bound.action["action_id"])
 
         return Bound(action=await self._footing.database.write(end), key=bound.key, input_differs=bound.input_differs)

@@ -13,7 +13,6 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
 from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
-from aip_hermes.ports import NewId
 from aip_hermes.runtime.answers import stored_answer, stored_cancelled, stored_failure
 from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.erasure import Keeping, erase_about, mark
@@ -125,7 +124,6 @@ def settle(
     attempt: int,
     ending: Ending,
     now: int,
-    new_id: NewId,  # noqa: ARG001
     lease: int | None = None,
     by_worker: bool = False,
 ) -> dict[str, Any]:
