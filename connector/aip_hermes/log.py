@@ -42,9 +42,10 @@ def configure(*, stream: TextIO | None = None, console: bool | None = None, leve
     console: readable lines; None asks whether the stream is a terminal. level: `debug`, `info`, `warning`, `error`.
     """
     target = sys.stderr if stream is None else stream
-    readable = target.isatty() if console is None else console
+    terminal = target.isatty()
+    readable = terminal if console is None else console
     threshold = logging.getLevelNamesMapping()[level.upper()]
-    renderer: Any = structlog.dev.ConsoleRenderer(colors=readable) if readable else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.dev.ConsoleRenderer(colors=terminal) if readable else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

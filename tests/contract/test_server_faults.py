@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pty
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -131,3 +132,16 @@ async def test_an_identity_cannot_steer_the_operators_terminal(site: Site, writt
     assert all(c.isprintable() or c == "\n" for c in said)
     assert len(said.splitlines()) == 2
     assert "act_\\x1b[2J" in said
+
+
+@pytest.mark.requirement("log:text:plain")
+def test_lines_for_people_have_colours_on_a_terminal_only(written: io.StringIO) -> None:
+    log.configure(stream=written, console=True)
+    structlog.get_logger().info("test.event", action_id="act_1")
+    assert "\x1b" not in written.getvalue()
+    master, slave = pty.openpty()
+    with open(slave, "w", encoding="utf-8") as terminal, open(master, "rb", buffering=0) as screen:
+        log.configure(stream=terminal)
+        structlog.get_logger().info("test.event", action_id="act_1")
+        terminal.flush()
+        assert b"\x1b[" in screen.read(4096)

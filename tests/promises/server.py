@@ -185,6 +185,11 @@ PROMISES = (
         sentence="No control or direction character that a caller chose reaches an operator's terminal as itself.",
     ),
     Promise(
+        id="log:text:plain",
+        source="docs/how-to/operate.md, Log",
+        sentence="`[log] format = \"text\"` writes plain lines into a file or a journal; colours are for terminals.",
+    ),
+    Promise(
         id="settings:file:sentences",
         source="issue 2",
         sentence=(
