@@ -47,7 +47,7 @@ async def test_a_question_ends_its_action_and_another_one_answers_it(site: KitSi
         status = await runtime.status(asking.id, site.caller)
         again = await site.submit(runtime, asking)
         says(site, "completed", output="All four hold.", last_event="run.completed")
-        site.provider.on("GET", "/v1/runs/run_1", reply_json({**RUN, "updated_at": 9.5}), times=1)
+        site.provider.on("GET", "/v1/runs/run_1", reply_json({**RUN, "updated_at": 9.5}), times=2)
         answered = await site.approved(runtime, answering)
         kept = await runtime.result(asking.id, site.caller)
     assert (asked.status, asked.error) == ("requires_human", None)

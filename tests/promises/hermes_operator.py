@@ -62,8 +62,8 @@ PROMISES = (
     Promise(
         id="hermes:operator:no-text-kept",
         source="design D19, D23",
-        sentence="A binding holds nothing of a run's text, its question or its events, whatever the endpoint says; so what "
-        "is erased is erased.",
+        sentence="A binding holds nothing of a run's text, its question or its events, whatever the endpoint says; so "
+        "what is erased is erased.",
         diverges="The reference keeps the whole output and the whole question in its binding.",
     ),
     Promise(
@@ -75,6 +75,13 @@ PROMISES = (
         id="hermes:operator:resume",
         source="contract page §18.2, 5",
         sentence="A resume answers once, as a new action, and goes on to the end or to the next question.",
+    ),
+    Promise(
+        id="hermes:operator:resume-bound",
+        source="design D25",
+        sentence="The decision about an answer binds the question that waited when it was asked for; a later question "
+        "of the same run is not answered with it.",
+        diverges="The reference binds the input alone, which names the run and no question.",
     ),
     Promise(
         id="hermes:operator:resume-refused",

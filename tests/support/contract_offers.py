@@ -41,7 +41,7 @@ class UnboundHandler:
     def serial_key(self, call: Call) -> SerialKey | None:
         raise NotImplementedError
 
-    async def describe(self, call: Call) -> Description | None:
+    async def describe(self, call: Call, *, state: State = stateless) -> Description | None:
         raise NotImplementedError
 
     async def context(self, call: Call) -> JsonObject | None:

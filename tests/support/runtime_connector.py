@@ -200,7 +200,7 @@ class _Handler:
             hold_s=self.connector.hold_s,
         )
 
-    async def describe(self, call: Call) -> Description | None:
+    async def describe(self, call: Call, *, state: State = stateless) -> Description | None:
         self.connector.note("describe", call)
         return Description(snapshot=self.connector.snapshot, summary="It holds 4 messages.")
 

@@ -235,8 +235,8 @@ class Handler(Protocol):
     def serial_key(self, call: Call) -> SerialKey | None:
         """Name the session whose lock the call needs, or None."""
 
-    async def describe(self, call: Call) -> Description | None:
-        """Read what an approval will be about; None where there is nothing to read.
+    async def describe(self, call: Call, *, state: State = stateless) -> Description | None:
+        """Read what an approval will be about; None where there is nothing to read. state: only read here.
 
         Raises: ActionFailed, certain; then no approval is asked.
         """

@@ -111,7 +111,7 @@ class HermesHandler:
             hold_s=self._endpoint.turn_timeout_s,
         )
 
-    async def describe(self, call: Call) -> Description | None:
+    async def describe(self, call: Call, *, state: State = stateless) -> Description | None:
         if self._target is None:
             return None
         ids = self._map(call).ids

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from aip_hermes.contract.handler import Call, JsonObject, Prepared, Publish, State, unpublished
+from aip_hermes.contract.handler import Call, JsonObject, Prepared, Publish, unpublished
 from aip_hermes.database import StoreFailure
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.cancellation import RunningAction
@@ -30,7 +30,7 @@ from aip_hermes.runtime.failures import HandlerBroken, Interrupted
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.keeping import named_by
 from aip_hermes.runtime.serial import Busy, Held, SerialLocks
-from aip_hermes.runtime.state import ConnectorState
+from aip_hermes.runtime.state import state_of
 from aip_hermes.runtime.storable import side
 from aip_hermes.runtime.store import QUERIES, to_json
 from aip_hermes.runtime.submission import Submission
@@ -115,7 +115,7 @@ class Attempts:
 
     async def _stop_at_provider(self, submission: Submission, progress: Progress) -> JsonObject:
         assert progress.sending is not None  # noqa: S101 - set before the phase
-        stopping = submission.handler.cancel(*progress.sending, state=self._state(submission))
+        stopping = submission.handler.cancel(*progress.sending, state=state_of(self._footing, submission))
         try:
             return await within(progress.running.cancel_ms / 1000, stopping, clock=self._footing.clock)
         except Overrun:
@@ -181,7 +181,7 @@ class Attempts:
         began = self._footing.clock.monotonic()
         try:
             sending = submission.handler.send(
-                call, prepared, publish=self._publish(submission), state=self._state(submission)
+                call, prepared, publish=self._publish(submission), state=state_of(self._footing, submission)
             )
             with self._footing.spans.step("send"):
                 return await within(self._seconds(submission, call), sending, clock=self._footing.clock)
@@ -203,10 +203,6 @@ class Attempts:
             correlation_id=submission.context.correlation_id,
         )
         return Chunks(self._footing, origin=origin, about=named_by(submission)).publish
-
-    def _state(self, submission: Submission) -> State:
-        assert submission.connector is not None  # noqa: S101 - the capability check comes first
-        return ConnectorState(self._footing, connector_id=submission.connector.connector_id, tenant=submission.tenant)
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000

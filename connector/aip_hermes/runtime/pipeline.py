@@ -32,6 +32,7 @@ from aip_hermes.runtime.fence import Bound, Claimed, Running, Verdict, claim
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.messages import MessageClaim
 from aip_hermes.runtime.repeats import Repeats, Reply
+from aip_hermes.runtime.state import state_of
 from aip_hermes.runtime.store import to_json
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.runtime.waiting import Overrun, within
@@ -228,7 +229,8 @@ class Pipeline:
     async def _describe(self, submission: Submission) -> Description | None:
         seconds = (submission.timeout_ms + self._footing.limits.overrun_ms) / 1000
         try:
-            return await within(seconds, submission.handler.describe(submission.call()), clock=self._footing.clock)
+            reading = submission.handler.describe(submission.call(), state=state_of(self._footing, submission))
+            return await within(seconds, reading, clock=self._footing.clock)
         except ActionFailed:
             raise
         except Overrun:

@@ -13,8 +13,9 @@ from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.runtime.failures import StateUnavailable
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
+from aip_hermes.runtime.submission import Submission
 
-__all__ = ["MAX_KEY", "ConnectorState"]
+__all__ = ["MAX_KEY", "ConnectorState", "state_of"]
 
 MAX_KEY: Final = 1024
 """Characters of a key."""
@@ -53,6 +54,12 @@ class ConnectorState:
             return await self._footing.database.write(once)
         except StoreFailure as exc:
             raise StateUnavailable("what is to be kept about the call can't be stored now", retryable=True) from exc
+
+
+def state_of(footing: Footing, submission: Submission) -> ConnectorState:
+    """Return what the connector of a submission keeps for the submission's tenant."""
+    assert submission.connector is not None  # noqa: S101 - the capability check comes first
+    return ConnectorState(footing, connector_id=submission.connector.connector_id, tenant=submission.tenant)
 
 
 def _checked(key: str) -> str:

@@ -44,7 +44,7 @@ async def approval_lifecycle(site: KitSite) -> tuple[dict[str, Mapping[str, Any]
 
         asked = await _both(site, runtime, asking)
         site.provider.on("GET", "/v1/runs/run_1", reply_json({**RUN, "status": "completed", "output": "All hold."}))
-        site.provider.on("GET", "/v1/runs/run_1", reply_json({**RUN, "updated_at": 9.5}), times=1)
+        site.provider.on("GET", "/v1/runs/run_1", reply_json({**RUN, "updated_at": 9.5}), times=2)
         first = await _both(site, runtime, answering)
         second = await site.submit(runtime, answering)
     return {

@@ -41,7 +41,7 @@ from aip_hermes.hermes.operator.following import Followed, Lost, RunEnd, follow,
 from aip_hermes.hermes.operator.ground import Ground
 from aip_hermes.hermes.operator.objective import Unusable, session_id_of, start_body
 from aip_hermes.hermes.operator.outcome import bound_to, outcome_of
-from aip_hermes.hermes.operator.resuming import resumed
+from aip_hermes.hermes.operator.resuming import question_of, resumed
 from aip_hermes.hermes.operator.starting import started
 from aip_hermes.hermes.reconcile import Reconciler
 from aip_hermes.hermes.traces import traces_of
@@ -100,8 +100,10 @@ class OperatorHandler:
     def serial_key(self, call: Call) -> SerialKey | None:
         return None  # a run speaks in a session of its own
 
-    async def describe(self, call: Call) -> Description | None:
-        return None  # what is decided about is the objective, or the answer, and stands in the input
+    async def describe(self, call: Call, *, state: State = stateless) -> Description | None:
+        if "resume" not in call.input:
+            return None  # what is decided about is the objective, and stands in the input
+        return await question_of(self._ground, call, Bindings(state, now_ms=self._ground.clock.now_ms))
 
     async def context(self, call: Call) -> JsonObject | None:
         return None
@@ -112,7 +114,8 @@ class OperatorHandler:
             wanted["source_action_id"] = call.input["resume"]["source_action_id"]
         else:
             wanted["session_id"] = session_id_of(call.action_id)
-        return Prepared(facts={"endpoint_id": str(self._ground.endpoint.id), "wanted": wanted})
+        facts = {"endpoint_id": str(self._ground.endpoint.id), "wanted": wanted}
+        return Prepared(facts=facts, context=described)
 
     async def send(
         self, call: Call, prepared: Prepared, *, publish: Publish = unpublished, state: State = stateless
@@ -123,7 +126,7 @@ class OperatorHandler:
         live = self._live.setdefault(address, _Live(source_id=source_id))
         try:
             try:
-                return await self._run(call, bindings, live, publish)
+                return await self._run(call, prepared, bindings, live, publish)
             except Lost as lost:
                 raise await self._unknown(call, bindings, live, lost) from lost
         except HermesFailed:
@@ -164,10 +167,10 @@ class OperatorHandler:
         ended = await _within(ground, grace_s + 1, live.over)
         return said | {"ended": ended}
 
-    async def _run(self, call: Call, bindings: Bindings, live: _Live, publish: Publish) -> Answer:
+    async def _run(self, call: Call, prepared: Prepared, bindings: Bindings, live: _Live, publish: Publish) -> Answer:
         ground, answered, answered_at = self._ground, False, None
         if "resume" in call.input:
-            binding, command = await resumed(ground, call, bindings)
+            binding, command = await resumed(ground, call, bindings, decided=prepared.context)
             answered, answered_at = True, command.asked_at
         else:
             binding = await started(ground, call, bindings)
