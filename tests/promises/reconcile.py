@@ -52,4 +52,55 @@ PROMISES = (
         sentence="A row that was started at another time is somebody else's: the delete stays indeterminate, and this"
         " is said.",
     ),
+    Promise(
+        id="reconcile:verdict:other-operations",
+        source="design §5 (runs, jobs, responses)",
+        sentence="A response, a run, a job or a turn without a session is found by its id or by what was sent; where"
+        " nothing is found the outcome stays open, unless a session of the caller's own choice is missing.",
+    ),
+    Promise(
+        id="reconcile:rules:every-operation",
+        source="issue 5 (reconciliation)",
+        sentence="Every operation that may change something names the rule by which it is reconciled.",
+    ),
+    Promise(
+        id="reconcile:rules:rows",
+        source="design §5 (table)",
+        sentence="Creates, patches, deletes and forks are judged by their rows against those read before sending, as"
+        " the table says; somebody else's row or change is told as such.",
+    ),
+    Promise(
+        id="reconcile:rules:turns",
+        source="design §5 (table), D15, D20",
+        sentence="A turn is judged by its user's row and a finished reply, by hash and place, also after a compression;"
+        " messages are read only where the row moved, and no text of them is kept.",
+    ),
+    Promise(
+        id="reconcile:unread:says-why",
+        source="design §5; issue 5",
+        sentence="What can't be read leaves the outcome open and is told with its cause; another tenant's endpoint is"
+        " not read at all.",
+    ),
+    Promise(
+        id="reconcile:next-step:one-table",
+        source="issue 5 (safe next action)",
+        sentence="Every verdict comes with one sentence of one table that says what is safe to do next.",
+    ),
+    Promise(
+        id="reconcile:verdict:event",
+        source="design §5; issue 5 (every verdict an event and a metric)",
+        sentence="Each verdict is an event of its action, is counted, and the latest can be read, also after a restart.",
+    ),
+    Promise(
+        id="reconcile:certain:nothing-read",
+        source="issue 5 (reconciliation)",
+        sentence="An action whose outcome is certain, or that has not ended, is answered from the store; the endpoint is"
+        " not read.",
+    ),
+    Promise(
+        id="reconcile:access",
+        source="design §5, D18; AIP HTTP surface §3.7",
+        sentence="Who submitted an action and holds action:write reconciles it, others with action:write:any; of another"
+        " tenant's action nobody learns that it exists.",
+    ),
 )

@@ -18,7 +18,15 @@ from aip_hermes.hermes.session_rows import SessionRow
 from aip_hermes.hermes.wanted import sha256_text
 from aip_hermes.hermes.wording import shown
 
-__all__ = ["by_text", "job_listing", "schedules_of", "sent_sha256", "started_since", "text_listing", "unix_seconds"]
+__all__ = [
+    "found_by_text",
+    "job_listing",
+    "schedules_of",
+    "sent_sha256",
+    "started_since",
+    "text_listing",
+    "unix_seconds",
+]
 
 MAX_PAGES: Final = 5
 MAX_TRANSCRIPTS: Final = 20
@@ -45,7 +53,7 @@ async def started_since(case: Case) -> list[SessionRow]:
     return [row for row in rows if row is not None and (row.started_at or 0) >= case.timing.since_s]
 
 
-async def by_text(case: Case) -> list[tuple[str, Seen]]:
+async def _by_text(case: Case) -> list[tuple[str, Seen]]:
     """Return the sessions that moved since and hold the text that was sent, with what of the turn is there.
 
     Raises: Unread.
@@ -66,21 +74,25 @@ async def by_text(case: Case) -> list[tuple[str, Seen]]:
 
 async def text_listing(case: Case) -> Verdict:
     """A turn whose session or response has an id that only the lost answer named."""
+    return await found_by_text(case, reply=True)
+
+
+async def found_by_text(case: Case, *, reply: bool) -> Verdict:
+    """Look for the text that was sent. reply: whether only a finished reply to it shows that it was done."""
     if case.wanted.get("text_sha256") is None:
         return case.undecided("no_identity", "what was sent has no text by which it could be found")
-    found = await by_text(case)
+    found = await _by_text(case)
     if len(found) > 1:
         return case.undecided("several_found", f"{len(found)} sessions that moved since hold the text that was sent")
     if not found:
         return case.undecided("not_found", "no session that moved since holds the text that was sent")
     [(session_id, seen)] = found
-    if not seen.finished:
+    if reply and not seen.finished:
         return case.undecided(
             "reply_missing", f"session {shown(session_id)} holds the text that was sent, without a finished reply"
         )
-    return case.proven(
-        "applied", "text_found", f"session {shown(session_id)} holds the text that was sent and a finished reply"
-    )
+    replied = " and a finished reply" if seen.finished else ""
+    return case.proven("applied", "text_found", f"session {shown(session_id)} holds the text that was sent{replied}")
 
 
 _SAID_AS_SENT: Final = ("name", "prompt", "deliver", "skills")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aip_hermes.contract.reconciliation import Verdict
 from aip_hermes.hermes.reconcile.case import Case
-from aip_hermes.hermes.reconcile.listings import text_listing
+from aip_hermes.hermes.reconcile.listings import found_by_text, text_listing
 from aip_hermes.hermes.reconcile.transcripts import Seen, seen_turn
 from aip_hermes.hermes.session_evidence import continuation
 from aip_hermes.hermes.session_rows import SessionRow
@@ -107,7 +107,7 @@ async def run_start(case: Case) -> Verdict:
     if session_id is None:
         if "source_action_id" in case.wanted:
             return case.undecided("answer_unseen", "no read tells which answer to its question a run heard")
-        return await text_listing(case)
+        return await found_by_text(case, reply=False)
     row = await case.reading.row(session_id)
     if row is None:
         return case.undecided("not_found", f"the endpoint has no session {shown(session_id)}: the run may be unborn")
