@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aip_hermes import wire
-from aip_hermes.contract.handler import Answer, Call, Chunk, Publish
+from aip_hermes.contract.handler import Answer, Call, Chunk, Publish, State
 from aip_hermes.database import Database
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import MessageContext, Runtime
@@ -267,6 +267,29 @@ async def test_pruning_everything_keeps_the_end_of_the_log(site: Site) -> None:
         assert isinstance(answered, wire.ActionResult)
         page = await runtime.records.events(log_reader, cursor=end)
     assert [event.action_id for event in page.events] == [answered.action_id]
+
+
+@pytest.mark.requirement("records:prune:connector-state")
+async def test_what_a_connector_kept_about_a_call_goes_when_that_has_ended_long_ago(site: Site) -> None:
+    async def bind(call: Call, state: State) -> Answer:
+        await state.compare_and_set(f"run:{call.action_id}", expected=None, value={})
+        return Answer(output={})
+
+    site.connector.keeping = bind
+    ended, cut = action("session_chat"), action("session_chat")
+    async with site.open() as runtime:
+        await site.submit(runtime, ended)
+        site.clock.advance(10 * DAY_MS)
+        site.faults.point = "after_answer"
+        with pytest.raises(Crash):
+            await site.submit(runtime, cut)
+    site.clock.advance(10 * DAY_MS)
+    for dry_run in (True, False):
+        assert (await pruned(site, age_ms=5 * DAY_MS, dry_run=dry_run)).rows["connector_state"] == 1
+    assert await site.rows("SELECT state_key FROM connector_state") == [{"state_key": f"run:{cut.id}"}]
+    async with site.open():
+        pass
+    assert (await pruned(site, age_ms=5 * DAY_MS)).rows["connector_state"] == 1
 
 
 @pytest.mark.requirement("records:prune:spares")

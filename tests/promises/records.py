@@ -94,6 +94,12 @@ PROMISES = (
         "answer, waiting approvals, receipts and audit; a mutation's Action ID never runs twice for it.",
     ),
     Promise(
+        id="records:prune:connector-state",
+        source="design D23, §6, " + _ISSUE,
+        sentence="What a connector kept about a call is pruned when it is old enough and nothing unfinished of its "
+        "tenant can have written it.",
+    ),
+    Promise(
         id="records:wait",
         source="HTTP surface §5.2, " + _ISSUE,
         sentence="`wait_ms` lets status, result and events wait for an end or an event, no longer than said, without "

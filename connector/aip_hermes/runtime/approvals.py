@@ -33,11 +33,10 @@ from aip_hermes.runtime.approval_records import (
 )
 from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.failures import ApprovalDenied, ApprovalExpired, ApprovalRevoked
-from aip_hermes.runtime.settlement import Ending, settle
+from aip_hermes.runtime.settlement import RUNTIME, Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
 __all__ = [
-    "RUNTIME",
     "DecisionTaken",
     "Ended",
     "action_of",
@@ -53,9 +52,6 @@ __all__ = [
     "vote",
     "withdraw",
 ]
-
-RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
-"""Who decides that a time is up."""
 
 _REFUSALS: Final[Mapping[str, type[ActionFailed]]] = {
     "denied": ApprovalDenied,

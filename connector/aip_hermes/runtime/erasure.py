@@ -16,7 +16,7 @@ from aip_hermes.contract.handler import Traces
 from aip_hermes.database import Connection
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
-__all__ = ["Keeping", "Reason", "erase", "erase_about", "is_due", "mark", "name_subjects"]
+__all__ = ["Keeping", "Reason", "erase", "erase_about", "is_due", "kept_result", "mark", "name_subjects"]
 
 Reason = Literal["expired", "deleted", "pruned"]
 """Why text is gone. expired: kept as long as the settings say. deleted: what it was about was deleted. pruned: by a
@@ -69,10 +69,23 @@ def erase_about(connection: Connection, subjects: Iterable[str], *, now: int) ->
     return erased
 
 
-def erase(connection: Connection, row: _Row, *, reason: Reason, now: int) -> None:
-    """Erase a settled action's output and chunks. Idempotent."""
+def kept_result(connection: Connection, row: _Row) -> Mapping[str, Any] | None:
+    """Return what is kept of an action's end, None before it. row: any that names tenant and action_id."""
     address = {"tenant": row["tenant"], "action_id": row["action_id"]}
-    left = _left_of(from_json(row["result"]), reason=reason, now=now)
+    rows = connection.execute(QUERIES["fetch_kept_result"], address)
+    return from_json(rows[0]["result"]) if rows else None
+
+
+def erase(connection: Connection, row: _Row, *, reason: Reason, now: int) -> None:
+    """Erase a settled action's output and chunks. Idempotent.
+
+    row: any that names tenant and action_id; what is erased is what is kept now, of one action at a time.
+    """
+    address = {"tenant": row["tenant"], "action_id": row["action_id"]}
+    stored = kept_result(connection, row)
+    if stored is None:
+        return
+    left = _left_of(stored, reason=reason, now=now)
     connection.execute(QUERIES["erase_chunks"], address)
     if connection.changes:
         left["chunks_erased"] = wire.rfc3339(now)

@@ -2,6 +2,7 @@
 
 Never touched: unfinished actions, fences that still answer, approvals that wait, receipts and the audit log. Of a
 mutation a slim row stays: its Action ID never runs twice, and a query says that its result is gone. A read goes whole.
+What a connector kept about a call goes when it is that old and nothing unfinished can have written it.
 Source: design D23, §6; runtime behaviour §19.
 """
 
@@ -13,13 +14,15 @@ from typing import Any, Final
 
 from aip_hermes.database import Connection, Database
 from aip_hermes.ports import Clock
-from aip_hermes.runtime.erasure import erase
-from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.erasure import erase, kept_result
+from aip_hermes.runtime.store import QUERIES
 
 __all__ = ["AT_ONCE", "Pruned", "erase_expired", "prune"]
 
 AT_ONCE: Final = 200
 """Actions of one transaction: others get their turn in between."""
+
+_TABLES: Final = ("actions", "results", "chunks", "events", "idempotency_keys", "message_ids", "connector_state")
 
 _Row = Mapping[str, Any]
 
@@ -60,7 +63,7 @@ async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run
     now = clock.now_ms()
     before = now - older_than_ms
     run = database.read if dry_run else database.write
-    rows = dict.fromkeys(("actions", "results", "chunks", "events", "idempotency_keys", "message_ids"), 0)
+    rows = dict.fromkeys(_TABLES, 0)
     after: int | None = -1
     while after is not None:
         place = after
@@ -70,7 +73,7 @@ async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run
 
         counts, after = await run(some)
         _add(rows, counts)
-    _add(rows, await run(lambda connection: _prune_fences(connection, before=before, now=now, dry_run=dry_run)))
+    _add(rows, await run(lambda connection: _prune_rest(connection, before=before, now=now, dry_run=dry_run)))
     return Pruned(rows=rows, dry_run=dry_run)
 
 
@@ -92,7 +95,7 @@ def _prune_some(
 def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, dry_run: bool) -> dict[str, int]:
     address = {"tenant": row["tenant"], "action_id": row["action_id"]}
     in_log = {**address, "newest": log_end}
-    holds_output = "output" in (from_json(row["result"]) or {})
+    holds_output = "output" in (kept_result(connection, row) or {})
     rows = {
         "events": connection.execute(QUERIES["count_events"], in_log)[0]["found"],
         "chunks": connection.execute(QUERIES["count_chunks"], address)[0]["found"],
@@ -111,14 +114,16 @@ def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, 
     return rows
 
 
-def _prune_fences(connection: Connection, *, before: int, now: int, dry_run: bool) -> dict[str, int]:
+def _prune_rest(connection: Connection, *, before: int, now: int, dry_run: bool) -> dict[str, int]:
     rows = {
         "idempotency_keys": connection.execute(QUERIES["count_expired_keys"], {"before": min(before, now)})[0]["found"],
         "message_ids": connection.execute(QUERIES["count_expired_messages"], {"now": now})[0]["found"],
+        "connector_state": connection.execute(QUERIES["count_old_state"], {"before": before})[0]["found"],
     }
     if not dry_run:
         connection.execute(QUERIES["drop_expired_keys"], {"before": min(before, now)})
         connection.execute(QUERIES["drop_expired_messages"], {"now": now})
+        connection.execute(QUERIES["drop_old_state"], {"before": before})
     return rows
 
 

@@ -23,11 +23,11 @@ from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.serial import GoesOn, end_work, release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
-__all__ = ["Ending", "LostClaim", "origin_of", "settle"]
+__all__ = ["RUNTIME", "Ending", "LostClaim", "origin_of", "settle"]
 
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
-"""Who witnesses an end."""
+"""Who witnesses an end, and who decides that a time is up."""
 
 _SETTLED_AS: Final = {"requires_human": "completed"}
 """States of results that have another name. What waits for a person has ended: another action answers it."""

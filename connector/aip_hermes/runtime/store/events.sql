@@ -8,10 +8,6 @@ ON CONFLICT (event_id) DO NOTHING;
 -- One event by its id.
 SELECT event FROM events WHERE tenant = :tenant AND event_id = :event_id;
 
--- name: fetch_events_of_action
--- What happened to one action, in order.
-SELECT event FROM events WHERE tenant = :tenant AND action_id = :action_id ORDER BY seq;
-
 -- name: append_audit
 -- One record per settled attempt; never overwritten.
 INSERT INTO audit (audit_id, tenant, action_id, session_id, actor_id, occurred_at, record)

@@ -84,11 +84,6 @@ RETURNING *;
 -- Where a store has one owner at a time, a start knows that nobody works on anything.
 UPDATE actions SET lease_expires_at = NULL WHERE state = 'running';
 
--- name: queue_depth
--- How many actions wait, how many of them for another try, and since when the oldest does.
-SELECT COUNT(*) AS waiting, COALESCE(SUM(tries > 0), 0) AS retrying, MIN(queued_at) AS oldest_queued_at
-FROM actions WHERE state = 'queued';
-
 -- name: count_queued
 -- How many actions of a tenant, or of all, wait for the worker; counted no further than asked.
 SELECT COUNT(*) AS waiting FROM (

@@ -9,12 +9,16 @@ ON CONFLICT (subject, tenant, action_id) DO NOTHING;
 
 -- name: fetch_by_subject
 -- Settled actions whose stored text is about a subject.
-SELECT a.* FROM text_subjects s JOIN actions a ON a.tenant = s.tenant AND a.action_id = s.action_id
+SELECT a.tenant, a.action_id FROM text_subjects s JOIN actions a ON a.tenant = s.tenant AND a.action_id = s.action_id
 WHERE s.subject = :subject AND a.settled_at IS NOT NULL;
 
 -- name: fetch_expired_text
 -- Settled actions whose text has been kept long enough, oldest first.
-SELECT * FROM actions WHERE holds_text = 1 AND settled_at <= :before ORDER BY settled_at LIMIT :limit;
+SELECT tenant, action_id FROM actions WHERE holds_text = 1 AND settled_at <= :before ORDER BY settled_at LIMIT :limit;
+
+-- name: fetch_kept_result
+-- What is kept of an action's end; no row before it.
+SELECT result FROM actions WHERE tenant = :tenant AND action_id = :action_id AND settled_at IS NOT NULL;
 
 -- name: has_chunks
 -- Whether anything of an action's stream is stored.
@@ -34,7 +38,7 @@ DELETE FROM text_subjects WHERE tenant = :tenant AND action_id = :action_id;
 
 -- name: fetch_prunable
 -- Ended actions that settled long ago, whose decision and whose fence no longer wait for anything, behind a place.
-SELECT a.rowid AS place, a.* FROM actions a
+SELECT a.rowid AS place, a.tenant, a.action_id, a.read_only FROM actions a
 WHERE a.rowid > :after AND a.settled_at <= :before
     AND NOT EXISTS (
         SELECT 1 FROM idempotency_keys k
@@ -87,3 +91,19 @@ DELETE FROM idempotency_keys WHERE settled = 1 AND expires_at <= :before;
 -- name: count_expired_messages
 -- Message ids whose window has passed.
 SELECT count(*) AS found FROM message_ids WHERE expires_at < :now;
+
+-- name: count_old_state
+-- What connectors kept about calls that ended, as `drop_old_state` removes it.
+SELECT count(*) AS found FROM connector_state
+WHERE updated_at <= :before AND NOT EXISTS (
+    SELECT 1 FROM actions
+    WHERE actions.tenant = connector_state.tenant AND actions.connector_id = connector_state.connector_id
+        AND actions.state IN ('queued', 'running', 'pending_approval') AND actions.created_at <= connector_state.updated_at);
+
+-- name: drop_old_state
+-- What connectors kept about calls that ended: nothing unfinished is old enough to have written it.
+DELETE FROM connector_state
+WHERE updated_at <= :before AND NOT EXISTS (
+    SELECT 1 FROM actions
+    WHERE actions.tenant = connector_state.tenant AND actions.connector_id = connector_state.connector_id
+        AND actions.state IN ('queued', 'running', 'pending_approval') AND actions.created_at <= connector_state.updated_at);
