@@ -89,18 +89,36 @@ PROMISES = (
     Promise(
         id="reconcile:verdict:event",
         source="design §5; issue 5 (every verdict an event and a metric)",
-        sentence="Each verdict is an event of its action, is counted, and the latest can be read, also after a restart.",
+        sentence="Each verdict is an event of its action, is counted, and the latest can be read, after a restart too.",
     ),
     Promise(
         id="reconcile:certain:nothing-read",
         source="issue 5 (reconciliation)",
-        sentence="An action whose outcome is certain, or that has not ended, is answered from the store; the endpoint is"
-        " not read.",
+        sentence="An action whose outcome is certain, or that has not ended, is answered from the store; the endpoint"
+        " is not read.",
     ),
     Promise(
         id="reconcile:access",
         source="design §5, D18; AIP HTTP surface §3.7",
-        sentence="Who submitted an action and holds action:write reconciles it, others with action:write:any; of another"
-        " tenant's action nobody learns that it exists.",
+        sentence="Who submitted an action and holds action:write reconciles it, others with action:write:any; of"
+        " another tenant's action nobody learns that it exists.",
+    ),
+    Promise(
+        id="reconcile:routes",
+        source="design §5; AIP HTTP surface §15 (routes of our own)",
+        sentence="`POST …/reconcile` looks and `GET …/reconciliation` answers the last look, over HTTP as in the"
+        " runtime; a body that says anything is refused.",
+    ),
+    Promise(
+        id="reconcile:command",
+        source="issue 5 (reconciliation); style: command line",
+        sentence="`aipctl action reconcile` prints verdicts on stdout alone, says the next step on stderr, and exits 4"
+        " where an outcome is still unknown.",
+    ),
+    Promise(
+        id="reconcile:page",
+        source="issue 5 (docs)",
+        sentence="Every command of the page about uncertain outcomes runs as it stands there, and it names every"
+        " verdict and every setting.",
     ),
 )
