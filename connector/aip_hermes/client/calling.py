@@ -184,8 +184,15 @@ class Ledger:
         return None if self._store is None else await self._store.call(action_id)
 
     async def answered(self, record: CallRecord, result: CallResult) -> CallResult:
-        """Keep an answer. One that could not be kept is still an answer: `recorded` is False, the log says why."""
-        kept = await self._keep(record, state=_state_of(result), result=_kept(result))
+        """Keep an answer. One that could not be kept is still an answer: `recorded` is False, the log says why.
+
+        A verdict that was reached stands: the server's result of that action says uncertain for ever.
+        """
+        state, content = _state_of(result), _kept(result)
+        verdict = (record.result or {}).get("reconciliation")
+        if state == "uncertain" and verdict is not None:
+            state, content["reconciliation"] = record.state, verdict
+        kept = await self._keep(record, state=state, result=content)
         return replace(result, recorded=kept)
 
     async def failed(self, record: CallRecord, failure: ClientFailure) -> None:

@@ -37,9 +37,9 @@ class ResumeRefused(ClientFailure, code="client.resume_refused", category="perma
 class Resumed:
     """What became of a call.
 
-    state: settled: its end is known. pending, running: it has none yet. uncertain: it ended, and its effect may have
-    happened: reconcile it. never_received: the server does not know it. result: of settled and uncertain ones.
-    approval_id: what a pending one waits for, where that is a reviewer.
+    state: settled: its end is known, by a certain result or by a verdict. pending, running: it has none yet. uncertain:
+    it ended, and its effect may have happened: reconcile it. never_received: the server does not know it. result: of
+    settled and uncertain ones. approval_id: what a pending one waits for, where that is a reviewer.
     """
 
     record: CallRecord
@@ -49,20 +49,28 @@ class Resumed:
 
     @classmethod
     def of(cls, record: CallRecord, result: CallResult) -> Self:
-        """Return what a result says."""
+        """Return what a result says, and a verdict that was reached before. record: as it is kept now."""
         state: ResumeState
         match result.outcome:
             case "pending":
                 state = "pending"
             case "uncertain":
-                state = "uncertain"
+                state = "settled" if record.state == "settled" else "uncertain"
             case _:
                 state = "settled"
         return cls(record=record, state=state, result=result, approval_id=result.approval_id)
 
     @property
+    def reconciliation(self) -> Mapping[str, Any] | None:
+        """The last verdict about the call that the store knows, as the server gave it."""
+        found: Mapping[str, Any] | None = (self.record.result or {}).get("reconciliation")
+        return found
+
+    @property
     def next_step(self) -> str:
         """One sentence for a person: what is safe to do now."""
+        if self.reconciliation is not None:
+            return str(self.reconciliation["next_step"])
         if self.result is not None:
             return self.result.next_step
         if self.state in ("running", "pending"):
