@@ -14,7 +14,7 @@ from aip_hermes.contract.handler import Offer
 from aip_hermes.ids import CapabilityId, TenantId
 from aip_hermes.runtime import Caller
 from tests.support.runtime_connector import ScriptedConnector
-from tests.support.runtime_site import READING, Site, action, caller, error_code, requester
+from tests.support.runtime_site import READING, Site, action, ask, caller, error_code, requester
 
 
 def declaring(**members: Any) -> Callable[[Sequence[Offer]], Catalog]:
@@ -112,3 +112,13 @@ async def test_a_used_key_collides_as_its_contract_declares(
             "current_action_id": second.id,
         }
     assert len(site.connector.sends) == 1
+
+
+@pytest.mark.requirement("fence:collision:declared")
+async def test_a_key_that_is_accepted_once_is_refused_while_its_action_waits_for_a_decision(tmp_path: Path) -> None:
+    site = Site(tmp_path, published=declaring(collision_behavior="reject_conflict"))
+    async with site.open() as runtime:
+        await ask(site, runtime)
+        second = action("session_delete", idempotency_key="D")
+        result = await site.submit(runtime, second)
+    assert (error_code(result), result.action_id) == ("idempotency.conflict", second.id)

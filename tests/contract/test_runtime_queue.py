@@ -10,7 +10,7 @@ import pytest
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer
-from aip_hermes.runtime import MessageContext
+from aip_hermes.runtime import MessageContext, RuntimeLimits
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_queue import ended, owner, queued, queueing_site
 from tests.support.runtime_site import Crash, CrashAt, action
@@ -129,6 +129,21 @@ async def test_who_waited_too_long_fails_and_sends_nothing(tmp_path: Path) -> No
         assert status.result is not None
         assert status.result.error is not None
         assert status.result.error.code == "sla.queue_delay_exceeded"
+    assert site.connector.sends == []
+
+
+@pytest.mark.requirement("runtime:queue:delay")
+async def test_of_many_that_waited_too_long_none_runs_after_all(tmp_path: Path) -> None:
+    site = queueing_site(tmp_path)
+    site.limits = RuntimeLimits(queue_width=0)
+    async with site.open() as runtime:
+        given = [(await queued(runtime, input={"session_id": f"s{n}", "message": "hi"})).id for n in range(70)]
+    site.clock.advance(10_001)
+    site.limits = RuntimeLimits()
+    async with site.open() as runtime:
+        found = [await ended(runtime, action_id) for action_id in given]
+    codes = {status.result.error.code for status in found if status.result is not None and status.result.error}
+    assert codes == {"sla.queue_delay_exceeded"}
     assert site.connector.sends == []
 
 

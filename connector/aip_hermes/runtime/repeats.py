@@ -86,11 +86,12 @@ class Repeats:
         """A pending approval whose time is up ends before it is shown."""
         now = self._footing.now_ms()
         tenant, approval_id = submission.tenant, bound.action["approval_id"]
+        row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
+        if row is None or not approvals.overdue(row, now=now):
+            return bound
 
         def end(connection: Connection) -> Mapping[str, Any]:
-            row = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
-            if row is not None and approvals.overdue(row, now=now):
-                approvals.expire(connection, row, now=now)
+            approvals.expire(connection, row, now=now)
             return approvals.action_of(connection, tenant, bound.action["action_id"])
 
-        return Bound(action=await self._footing.database.write(end), key=bound.key, input_differs=bound.input_differs)
+        return replace(bound, action=await self._footing.database.write(end))

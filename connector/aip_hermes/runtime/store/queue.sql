@@ -16,12 +16,13 @@ WITH RECURSIVE waiting (tenant) AS (
 SELECT tenant FROM waiting WHERE tenant IS NOT NULL;
 
 -- name: take_due
--- A tenant's oldest waiting actions whose time has come run from now on, each under a lease of its own.
+-- A tenant's oldest waiting actions whose time has come, and has not passed, run from now on, each under a lease of
+-- its own.
 UPDATE actions SET
     state = 'running', tries = tries + 1, claimed_at = :now, reserved_until = reserved_until - claimed_at + :now,
     lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until, updated_at = :now
 WHERE (tenant, action_id) IN (
-    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND tenant = :tenant AND due_at <= :now
+    SELECT tenant, action_id FROM actions WHERE state = 'queued' AND tenant = :tenant AND due_at <= :now AND late_at > :now
     ORDER BY due_at, queued_at, action_id LIMIT :limit)
 RETURNING *;
 
