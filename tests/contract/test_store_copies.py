@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,6 +150,27 @@ async def test_a_target_that_exists_is_replaced_by_force_only_and_the_store_neve
     assert (target.read_text(encoding="utf-8"), path.read_bytes()) == ("mine", before)
     copy(path, target, force=True)
     assert names_in(target) == ["a"]
+
+
+@pytest.mark.requirement("backup:never-overwrites")
+@pytest.mark.parametrize("name", ["store.db-wal", "store.db-shm", "store.db-journal", "owner.lock", "pipe"])
+@pytest.mark.parametrize("there", [True, False])
+async def test_no_force_makes_a_copy_of_what_is_no_file_or_the_stores_own(
+    tmp_path: Path, name: str, there: bool
+) -> None:
+    path = await filled(tmp_path / "store.db", "a")
+    target = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(target)
+    elif there:
+        target.touch()
+    with pytest.raises(CopyRefused):
+        copy(path, target, force=True)
+    assert stat.S_ISFIFO(target.stat().st_mode) if name == "pipe" else target.exists() is there
+    (tmp_path / "other").symlink_to(tmp_path)
+    with pytest.raises(CopyRefused):
+        copy(path, tmp_path / "other" / name, force=True)
+    assert names_in(path) == ["a"]
 
 
 @pytest.mark.requirement("backup:damaged-said")

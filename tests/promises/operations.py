@@ -22,7 +22,8 @@ PROMISES = (
     Promise(
         id="backup:never-overwrites",
         source="issue 4, Operations",
-        sentence="A file that exists is overwritten with --force only, and the store itself never.",
+        sentence="A file that exists is overwritten with --force only; the store, the files that the engine keeps "
+        "beside it, its lock, and what is no regular file, never.",
     ),
     Promise(
         id="backup:damaged-said",

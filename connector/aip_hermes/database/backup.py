@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from aip_hermes.database.failures import StoreFailure, StoreUnavailable, translated
+from aip_hermes.database.owner import LOCK_NAME
 from aip_hermes.database.untouched import beside, open_untouched
 
 __all__ = ["Copied", "CopyRefused", "Progress", "back_up", "draft_beside", "drop_draft", "sync_folder"]
@@ -92,10 +93,26 @@ def _check_target(path: Path, target: Path, *, force: bool) -> None:
         raise CopyRefused(f"{target} is a folder; name a file in it")
     if not target.parent.is_dir():
         raise CopyRefused(f"{target.parent} is no folder; make it first")
-    if target.exists() and target.samefile(path):
+    if any(_same(target, own) for own in _own_files(path)):
         raise CopyRefused(f"{target} is the store itself; name another file")
+    if target.exists() and not target.is_file():
+        raise CopyRefused(f"{target} is no regular file; name one")
     if os.path.lexists(target) and not force:
         raise CopyRefused(f"{target} exists and is not overwritten; name another file, or add --force")
+
+
+def _own_files(path: Path) -> Iterator[Path]:
+    """Yield the names that belong to a store, whether there is such a file or not: a copy under one would end it."""
+    for store in (path, path.resolve()):
+        yield store
+        yield from (beside(store, suffix) for suffix in ("-journal", "-wal", "-shm"))
+        yield store.with_name(LOCK_NAME)
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.name == other.name and one.parent.samefile(other.parent):
+        return True
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 def _copy(source: sqlite3.Connection, draft: Path, progress: Progress | None) -> list[str]:

@@ -11,9 +11,11 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-__all__ = ["AlreadyOwned", "OwnerLock"]
+__all__ = ["LOCK_NAME", "AlreadyOwned", "OwnerLock"]
+
+LOCK_NAME: Final = "owner.lock"
 
 
 class AlreadyOwned(Exception):
@@ -29,7 +31,7 @@ class AlreadyOwned(Exception):
 class OwnerLock:
     """A context manager that holds `folder` for this process. Makes the folder (0700) when missing."""
 
-    def __init__(self, folder: Path, *, name: str = "owner.lock") -> None:
+    def __init__(self, folder: Path, *, name: str = LOCK_NAME) -> None:
         self._folder = folder
         self._path = folder / name
         self._file: int | None = None
@@ -42,7 +44,7 @@ class OwnerLock:
         self.release()
 
     @staticmethod
-    def holder_of(folder: Path, *, name: str = "owner.lock") -> AlreadyOwned | None:
+    def holder_of(folder: Path, *, name: str = LOCK_NAME) -> AlreadyOwned | None:
         """Return who holds `folder`, None where nobody does. Nothing is made or written."""
         try:
             file = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
