@@ -119,7 +119,7 @@ async def serve(
             await stack.enter_async_context(application.router.lifespan_context(application))
         except (AlreadyOwned, AuthorityFileError, StoreFailure) as exc:
             raise CannotServe(str(exc)) from exc
-        await serve_asgi(application, listener, stop=ending, on_ready=on_ready)
+        await serve_asgi(application, listener, stop=ending, on_ready=on_ready, unreadable=gateway.replies.unreadable)
 
 
 def connectors_of(settings: Settings, *, clock: Clock, new_id: NewId, faults: Faults) -> list[Connector]:

@@ -28,7 +28,9 @@ _KINDS: tuple[tuple[str, FailureOfStore], ...] = (
 
 
 class StoreFailure(Exception):
-    """Root of the tree."""
+    """Root of the tree. harmless: set by who knows that the operation's caller had done nothing outside of the store."""
+
+    harmless: bool = False
 
 
 class StoreUnavailable(StoreFailure):

@@ -41,9 +41,9 @@ class RuntimeLimits:
     overran its deadline. confirm_ms: for reading back. cancel_ms: for stopping at the provider. queue_width: how
     many queued actions of a tenant run at a time. settle_wait_ms: how long an answer waits for a store that can't be
     written. close_wait_ms: how long closing waits for running actions. reconcile_ms: for looking what became of an
-    action. past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its capability
-    declares it repeatable. lease_ms: how long a worker that is not heard of keeps what it took. heartbeat_ms: how often
-    it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after their action settled
+    action. past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its
+    capability declares it repeatable. lease_ms: how long a worker that is not heard of keeps what it took.
+    heartbeat_ms: how often it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after their action settled
     (design D23).
 
     The rest are numbers of actions. max_running: at a time, in this process; max_queued: wait for the worker;

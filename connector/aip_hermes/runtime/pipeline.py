@@ -7,7 +7,8 @@ Source: runtime behaviour §2; design §3, D3, D5, D8.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aip_hermes import wire
@@ -41,6 +42,16 @@ __all__ = ["Pipeline"]
 
 _Passed = Submission | Reply
 _Check = Callable[[Submission], Awaitable[_Passed]]
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """Say of a store that fails here that nothing was sent: a claim comes first, and a read changes nothing."""
+    try:
+        yield
+    except StoreFailure as exc:
+        exc.harmless = True
+        raise
 
 
 class Pipeline:
@@ -80,7 +91,8 @@ class Pipeline:
         try:
             submission = Submission.of(action, caller, context, message)
             for check in self._checks:
-                passed = await check(submission)
+                with _harmless():
+                    passed = await check(submission)
                 if isinstance(passed, wire.ActionResult | wire.Ack):
                     return passed
                 submission = passed
@@ -144,7 +156,8 @@ class Pipeline:
     async def _execute(self, submission: Submission) -> Reply:
         queued = submission.action.mode == "async"
         if submission.read_only and not queued and not submission.handler.operation.streaming:
-            stored = await self._executor.read(submission)
+            with _harmless():
+                stored = await self._executor.read(submission)
             if isinstance(stored, Claimed | Bound | Running):
                 return await self._repeats.from_verdict(submission, stored)
             return answer(submission.action.id, stored)
@@ -162,7 +175,8 @@ class Pipeline:
                 self._capacity.check(connection, submission)
             return verdict
 
-        verdict = await self._footing.database.write(take)
+        with _harmless():
+            verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):
             return await self._repeats.from_verdict(submission, verdict)
         await self._footing.faults.reach("after_claim")
@@ -180,7 +194,8 @@ class Pipeline:
 
     async def _enqueue(self, submission: Submission) -> wire.Ack:
         """Let a claimed action wait for the worker, durably, before it is acknowledged."""
-        await self._footing.database.write(lambda connection: enqueue(connection, submission, self._footing))
+        with _harmless():
+            await self._footing.database.write(lambda connection: enqueue(connection, submission, self._footing))
         self._footing.queued.set()
         return acknowledged(submission.action.id)
 

@@ -15,6 +15,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aip_hermes.database import StoreFailure
@@ -65,7 +66,7 @@ class Edge:
         error: AipError = RouteUnknown("no such route; see GET /aip/v1/manifest")
         headers: dict[str, str] = {}
         if isinstance(exc, HTTPException) and exc.status_code == 405:
-            headers = {"allow": (exc.headers or {}).get("Allow", "")}
+            headers = {"allow": ", ".join(sorted(_taken(request)))}
             error = MethodNotAllowed(f"this route takes {headers['allow']}")
         response = self._replies.refusal(error, headers=headers)
         self._record(request, "", response.status_code, 0.0, error.code)
@@ -79,7 +80,7 @@ class Edge:
             error = exc
         except StoreFailure as exc:
             log.error(STORE_FAILED, route=route, kind=getattr(exc, "kind", type(exc).__name__), exc_info=exc)
-            error = _store_failed(request)
+            error = _store_failed(request, exc)
         except asyncio.CancelledError:
             error = _stopping(request)
         except ClientDisconnect:
@@ -107,8 +108,11 @@ def _identities(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "action_id" or action_id.startswith("act_")}
 
 
-def _store_failed(request: Request) -> StorageUnavailable:
+def _store_failed(request: Request, failure: StoreFailure) -> StorageUnavailable:
     """Answer a request that met a store that can't be used: what was posted may have been sent by then."""
+    if request.method == "POST" and failure.harmless:
+        message = "the server's store can't be used now; nothing was changed: send the same action again later"
+        return StorageUnavailable(message, retry_after_ms=1000)
     posted = request.method == "POST"
     advice = (
         "query the action's id, or send the same action under the same id again later: it is not run twice"
@@ -128,6 +132,12 @@ def _stopping(request: Request) -> ServerStopping:
     return ServerStopping(
         f"the server stopped before it had the answer; {advice}", uncertain=posted, retryable=not posted
     )
+
+
+def _taken(request: Request) -> set[str]:
+    """Return the methods of all routes that have the request's path; a route of the table has one."""
+    found = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

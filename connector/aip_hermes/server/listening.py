@@ -15,7 +15,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from aip_hermes.server.patience import PatientProtocol
+from aip_hermes.server.patience import PatientProtocol, Unreadable
 
 __all__ = ["CannotServe", "listen", "serve_asgi", "signals", "stop_signals"]
 
@@ -55,13 +55,19 @@ def listen(host: str, port: int, *, advice: str) -> socket.socket:
 
 
 async def serve_asgi(
-    application: ASGIApp, listener: socket.socket, *, stop: asyncio.Event, on_ready: Callable[[str], None]
+    application: ASGIApp,
+    listener: socket.socket,
+    *,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None],
+    unreadable: Unreadable | None = None,
 ) -> None:
     """Serve until `stop` is set, then at most DRAIN_S longer.
 
-    on_ready: called once, when requests are answered, with the base URL, without a final slash.
+    on_ready: called once, when requests are answered, with the base URL, without a final slash. unreadable: answers
+    bytes that are no HTTP request.
     """
-    server = _Server(application, ready=lambda: on_ready(base_url(listener)))
+    server = _Server(application, ready=lambda: on_ready(base_url(listener)), unreadable=unreadable)
     watcher = asyncio.create_task(server.end_when(stop))
     try:
         await server.serve(sockets=[listener])
@@ -100,11 +106,11 @@ def signals(actions: dict[signal.Signals, Callable[[], None]]) -> Iterator[None]
 class _Server(uvicorn.Server):
     """Uvicorn without its own lifespan, logging and signal handling, and with an end to its waiting."""
 
-    def __init__(self, application: ASGIApp, *, ready: Callable[[], None]) -> None:
+    def __init__(self, application: ASGIApp, *, ready: Callable[[], None], unreadable: Unreadable | None) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
-                http=PatientProtocol,
+                http=PatientProtocol.answering(unreadable),
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -42,6 +42,8 @@ Body = Mapping[str, wire.Wire]
 Serve = Callable[[Any, Caller, MessageContext], Awaitable[Body]]
 
 MAX_LIST_LIMIT: Final = 1000
+UNKNOWN_BYTES: Final = 64 * 1024
+"""What is decoded before the caller is known: a megabyte may take a processor a second, and all others wait."""
 
 
 class Messages:
@@ -86,6 +88,8 @@ class Messages:
             announced=request.headers.get("content-length"),
             max_bytes=self._gateway.max_request_bytes,
         )
+        if len(data) > UNKNOWN_BYTES:
+            self._gateway.authenticate(request)
         return parse_json(data)
 
     async def _serve(self, key: str, envelope: wire.Envelope, caller: Caller, arrival: Arrival) -> Mapping[str, Any]:

@@ -1,25 +1,39 @@
-"""How long a server waits for one connection: to send a request, and to take an answer.
+"""How long a server waits for one connection: to send a request, and to take an answer; and what it says to bytes that
+are no request.
 
-uvicorn waits for ever for the rest of a request, and drops the answer when a client has closed its sending half.
+uvicorn waits for ever for the rest of a request, drops the answer when a client has closed its sending half, and
+answers what it can't read with a line of text.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["REQUEST_S", "PatientProtocol"]
+__all__ = ["REQUEST_S", "PatientProtocol", "Unreadable"]
 
 REQUEST_S: Final = 60.0
 """For a whole request from its first byte (of a new connection: from its beginning), and for each stalled answer."""
+
+
+Unreadable = Callable[[], bytes]
+"""Returns the JSON text that answers bytes which are no HTTP request."""
 
 
 class PatientProtocol(H11Protocol):
     """uvicorn's HTTP/1.1 with an end to waiting."""
 
     patience_s: float = REQUEST_S
+    unreadable: Unreadable | None = None
+
+    @classmethod
+    def answering(cls, unreadable: Unreadable | None) -> type[PatientProtocol]:
+        """Return the protocol that says this to bytes which are no request; None: as uvicorn does."""
+        return cls if unreadable is None else type(cls.__name__, (cls,), {"unreadable": staticmethod(unreadable)})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,6 +63,21 @@ class PatientProtocol(H11Protocol):
         # The next request may have begun behind the last one; the idle time between two is the keep-alive's.
         if self.cycle.more_body and not self.cycle.response_complete:
             self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.unreadable is None:
+            super().send_400_response(msg)
+            return
+        body = self.unreadable()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+            (b"connection", b"close"),
+        ]
+        for part in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -16,7 +16,7 @@ from aip_hermes import wire
 from aip_hermes.errors import AipError
 from aip_hermes.ids import MessageId
 from aip_hermes.ports import Clock, NewId
-from aip_hermes.server.failures import status_of
+from aip_hermes.server.failures import EnvelopeUndecodable, status_of
 
 __all__ = ["Replies", "json_response"]
 
@@ -68,6 +68,10 @@ class Replies:
             sent_at_ms=self._clock.now_ms(),
         )
         return json_response(envelope.wire(), status=status_of(error), headers=headers)
+
+    def unreadable(self) -> bytes:
+        """Return the error envelope that answers bytes which are no HTTP request."""
+        return bytes(self.refusal(EnvelopeUndecodable("what was sent is no HTTP/1.1 request")).body)
 
 
 def error_body(error: AipError) -> dict[str, Any]:
