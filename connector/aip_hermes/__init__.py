@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         SqliteIdentityStore,
         load_token,
     )
+    from aip_hermes.client.lifecycle import LifecycleError, LifecyclePolicy, SessionLifecycle
     from aip_hermes.embedded import SessionDB
     from aip_hermes.errors import AipError
     from aip_hermes.hermes import Endpoint, HermesConnector
@@ -69,6 +70,8 @@ __all__ = [
     "IdempotencyKey",
     "IdentityError",
     "IdentityStore",
+    "LifecycleError",
+    "LifecyclePolicy",
     "NoAnswer",
     "NotReachable",
     "PeerError",
@@ -77,6 +80,7 @@ __all__ = [
     "Runtime",
     "Secret",
     "SessionDB",
+    "SessionLifecycle",
     "Settings",
     "SqliteIdentityStore",
     "__version__",
@@ -92,6 +96,7 @@ _HOMES = {
         "HermesClient", "HermesRefused", "IdentityStore", "NoAnswer", "NotReachable", "PeerError", "Reply", "Resumed",
         "SqliteIdentityStore", "load_token",
     ),
+    "aip_hermes.client.lifecycle": ("LifecycleError", "LifecyclePolicy", "SessionLifecycle"),
     "aip_hermes.embedded": ("SessionDB",),
     "aip_hermes.errors": ("AipError",),
     "aip_hermes.hermes": ("Endpoint", "HermesConnector"),

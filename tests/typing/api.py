@@ -32,6 +32,8 @@ from aip_hermes import (
     IdempotencyKey,
     IdentityError,
     IdentityStore,
+    LifecycleError,
+    LifecyclePolicy,
     NoAnswer,
     NotReachable,
     PeerError,
@@ -40,6 +42,7 @@ from aip_hermes import (
     Runtime,
     Secret,
     SessionDB,
+    SessionLifecycle,
     Settings,
     SqliteIdentityStore,
     __version__,
@@ -49,6 +52,15 @@ from aip_hermes import (
     wire,
 )
 from aip_hermes.client import Deleted, Me, Session, SessionListing, Transcript, Turn
+from aip_hermes.client.lifecycle import (
+    ClosedSession,
+    DeleteConfirmed,
+    DeleteDecided,
+    DeleteRequested,
+    OpenSession,
+    SessionClosed,
+    VerifiedTurn,
+)
 from aip_hermes.contract.handler import Connector, Offer
 from aip_hermes.ids import AipSessionId, EndpointId
 from aip_hermes.runtime import Caller, MessageContext
@@ -153,6 +165,26 @@ def failures(lost: NoAnswer, away: NotReachable, told: PeerError, odd: IdentityE
     ours = odd  # type: ignore[assignment]
     assert_type(ours.uncertain, bool)
     assert_type(told.code, str)
+
+
+async def lifecycle(client: AipClient, session_id: HermesSessionId, closed: ClosedSession) -> None:
+    life = SessionLifecycle(client, name="case", policy=LifecyclePolicy(turns_after_close="allow"))
+    opened = await life.create(session_id)
+    assert_type(opened, OpenSession)
+    assert_type(await life.chat(opened, "hello", step="first"), VerifiedTurn)
+    assert_type(await life.close(opened, reason="done"), ClosedSession)
+    await life.chat(closed, "hello", step="late")  # type: ignore[arg-type]
+    await life.close(closed, reason="again")  # type: ignore[arg-type]
+    assert_type(life.allow_turns(closed), OpenSession)
+    request = await life.request_delete(closed)
+    assert_type(request, DeleteRequested)
+    await life.confirm_deleted(request)  # type: ignore[arg-type]
+    decided = await life.await_decision(request, timeout_s=60)
+    assert_type(decided, DeleteDecided)
+    assert_type(await life.confirm_deleted(decided), DeleteConfirmed)
+    await life.chat(opened, "hello")  # type: ignore[call-arg]
+    failed: LifecycleError = SessionClosed("closed", next_step="fork it")
+    assert_type(failed.next_step, str)
 
 
 async def runtime(running: Runtime, action: ActionId, caller: Caller, given: wire.Action) -> None:

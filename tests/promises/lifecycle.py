@@ -1,0 +1,54 @@
+"""What the verified lifecycle promises."""
+
+from __future__ import annotations
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="lifecycle:verified",
+        source="issue 5; design D15, D16, D20",
+        sentence="A step is done when reads show it: exact row and list entry, active messages of a turn, both sides "
+        "of a fork, no row and no named parent after a delete.",
+    ),
+    Promise(
+        id="lifecycle:repeatable",
+        source="issue 5",
+        sentence="A walk that is run again answers each finished step from what was kept and sends nothing.",
+    ),
+    Promise(
+        id="lifecycle:listing",
+        source="issue 5; field report F106",
+        sentence="A session is looked for page by page, each counted once, and again where the list moved.",
+    ),
+    Promise(
+        id="lifecycle:closed",
+        source="issue 5; design D14",
+        sentence="No turn follows an end unless the policy allows it and the caller says so, whatever handle is used.",
+    ),
+    Promise(
+        id="lifecycle:session-key",
+        source="issue 5; field report F010",
+        sentence="A fork whose child shares its parent's session key is warned of, at the caller's line.",
+    ),
+    Promise(
+        id="lifecycle:effects",
+        source="issue 5",
+        sentence="A turn with `confirm_effects` is done only when the application says yes; a repeat only asks.",
+    ),
+    Promise(
+        id="lifecycle:transitions",
+        source="issue 5",
+        sentence="What is not possible where a step or its session stands is refused before anything is sent.",
+    ),
+    Promise(
+        id="lifecycle:decision",
+        source="issue 5; design D9",
+        sentence="A deletion is requested, decided and confirmed in that order; a denied one stays denied.",
+    ),
+    Promise(
+        id="lifecycle:where-it-began",
+        source="issue 5",
+        sentence="A lifecycle goes on only at the server and as the principal that it was begun with.",
+    ),
+)
