@@ -113,3 +113,18 @@ async def test_of_two_approved_answers_only_the_one_to_the_decided_question_is_g
     assert refused.error is not None
     assert refused.error.code == "connector.hermes_agent.operator_policy"
     assert site.starts("/approval") == 1
+
+
+@pytest.mark.requirement("hermes:operator:resume-bound")
+async def test_questions_are_told_apart_where_the_endpoint_tells_no_time() -> None:
+    async with Site.open(statuses=({"status": "waiting_for_approval"},)) as site:
+        site.streams(ASKS)
+        await site.run()
+        call = answer("act_2")
+        snapshot = await described(site, call)
+        ((key, (_, version)),) = site.state.values.items()
+        later = site.state.binding() | {"approval_generation": 2}
+        assert await site.state.compare_and_set(key, expected=version, value=later)
+        refused = failed(await decided(site, call, snapshot), "operator_policy")
+    assert refused.details["reason"] == "other_question"
+    assert site.posts("/approval") == []
