@@ -1,7 +1,4 @@
-"""What an answer of a Hermes endpoint proved to a client that speaks to it directly.
-
-The same judgement as the connector's (design D11): certain means provable.
-"""
+"""What an answer of a Hermes endpoint proved to a client that speaks to it directly: by the connector's own rule."""
 
 from __future__ import annotations
 
@@ -10,14 +7,12 @@ from typing import Any, Final
 from aip_hermes.client.failures import ClientFailure, HttpFailed, Undecodable
 from aip_hermes.client.http import HttpAnswer
 from aip_hermes.client.reply import JsonObject, parsed
-from aip_hermes.hermes_api import HermesCode
+from aip_hermes.hermes_api import judge_status, looks_like_markup
 from aip_hermes.ids import HermesSessionId
 from aip_hermes.redact import redact_text
 
 __all__ = ["HermesRefused", "about_session", "object_of"]
 
-_NOT_STARTED: Final = frozenset({HermesCode.GATEWAY_DRAINING, HermesCode.SESSION_DB_UNAVAILABLE})
-_BEFORE_ANY_CHANGE: Final = frozenset({HermesCode.INVALID_SESSION_ID})
 _MAX_MESSAGE_CHARS: Final = 300
 _MAX_RETRY_AFTER_S: Final = 86_400
 
@@ -48,7 +43,13 @@ def object_of(answer: HttpAnswer, *, changes: bool, forks: bool = False) -> Json
             uncertain=changes,
         )
     code, message = _told(raw)
-    uncertain, retryable = _judged(answer, code, changes=changes, forks=forks)
+    _, uncertain, retryable = judge_status(
+        answer.status,
+        code,
+        changes=changes,
+        forks=forks,
+        markup=looks_like_markup(answer.headers.get("content-type", ""), answer.content),
+    )
     said = f": {redact_text(message, max_chars=_MAX_MESSAGE_CHARS)}" if message else ""
     raise HermesRefused(
         f"Hermes answered HTTP {answer.status}{f' `{code}`' if code else ''}{said}",
@@ -81,20 +82,6 @@ def _told(raw: Any) -> tuple[str | None, str | None]:
         return None, None
     code, message = error.get("code"), error.get("message")
     return code if isinstance(code, str) else None, message if isinstance(message, str) else None
-
-
-def _judged(answer: HttpAnswer, code: str | None, *, changes: bool, forks: bool) -> tuple[bool, bool]:
-    """Return whether a change may have happened, and whether the same request may be sent again."""
-    status = answer.status
-    if status == 429 or (status == 503 and code in _NOT_STARTED) or code == HermesCode.TURN_IN_PROGRESS:
-        return False, True
-    if status in (401, 403):
-        return False, False
-    if status >= 500 or status == 408:
-        return changes, not changes
-    html = "html" in answer.headers.get("content-type", "").lower() or answer.content.lstrip()[:1] == b"<"
-    half_done = forks and status == 400 and code not in _BEFORE_ANY_CHANGE
-    return changes and (html or half_done), False
 
 
 def _retry_after_ms(answer: HttpAnswer) -> int | None:

@@ -1,9 +1,7 @@
 """What an exchange proved: success, certain failure, or an effect that may have happened.
 
-Certain means provable. No connection, 401, 403, 429 and a 503 whose code says that nothing was started prove that
-nothing was done; another 3xx or 4xx of the endpoint is its refusal. An answer that somebody in between may have given
-(HTML, 502, 504, a 503 without a known code), a 408, any other 5xx and a broken connection prove nothing about a
-mutation. A read has no effect, so its failures are always certain. Source: design D10, D11; connector contract §13.1.
+Certain means provable, see hermes_api.judgement. A broken connection proves nothing about a mutation once something was
+sent; no connection proves that nothing was done. Source: design D10, D11; connector contract §13.1.
 """
 
 from __future__ import annotations
@@ -31,15 +29,18 @@ from aip_hermes.hermes.failures import (
     TransportFailed,
 )
 from aip_hermes.hermes.wording import Subject, step_after
-from aip_hermes.hermes_api import HermesCode
+from aip_hermes.hermes_api import judge_status, looks_like_markup
 from aip_hermes.redact import redact_text
 
 __all__ = ["Asked", "clean_text", "failure_of", "output_of"]
 
-_NOT_STARTED: Final = frozenset({HermesCode.GATEWAY_DRAINING, HermesCode.SESSION_DB_UNAVAILABLE})
-_BUSY: Final = frozenset({HermesCode.TURN_IN_PROGRESS})
-_BEFORE_ANY_CHANGE: Final = frozenset({HermesCode.INVALID_SESSION_ID})
-"""Codes of a fork's 400 that are raised before its first step; the others may come after the source was ended."""
+_KINDS: Final[Mapping[str, type[HermesFailed]]] = {
+    "authentication": Authentication,
+    "not_started": RemoteTemporary,
+    "busy": SessionBusy,
+    "temporary": RemoteTemporary,
+    "rejected": RemoteRejected,
+}
 
 _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _TAG: Final = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
@@ -133,7 +134,13 @@ def failure_of(asked: Asked, failed: ExchangeFailed) -> HermesFailed:
 
 def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
     provider = _provider(asked, received, now_ms)
-    kind, uncertain, retryable = _judge(asked, received.status, provider["code"], _markup(received))
+    said, uncertain, retryable = judge_status(
+        received.status,
+        provider["code"],
+        changes=asked.mutation,
+        forks=asked.confirm == "fork",
+        markup=_markup(received),
+    )
     wait_ms = provider["retry_after_ms"]
     code = f" `{provider['code']}`" if provider["code"] else ""
     step = step_after(
@@ -146,7 +153,7 @@ def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
         retryable=retryable,
         retry_after_ms=wait_ms,
     )
-    return kind(
+    return _KINDS[said](
         f"{asked.subject.said} answered HTTP {received.status}{code}. {step}",
         endpoint_id=asked.endpoint.id,
         session_id=asked.subject.session_id,
@@ -156,21 +163,6 @@ def _refusal(asked: Asked, received: Received, now_ms: int) -> HermesFailed:
         retry_after_ms=wait_ms if retryable else None,
         uncertain=uncertain,
     )
-
-
-def _judge(asked: Asked, status: int, code: str | None, markup: bool) -> tuple[type[HermesFailed], bool, bool]:
-    """Return class, whether the effect may have happened, and whether the same submission may be sent again."""
-    if status in (401, 403):
-        return Authentication, False, False
-    if status == 429 or (status == 503 and code in _NOT_STARTED):
-        return RemoteTemporary, False, True
-    if status == 409 and code in _BUSY:
-        return SessionBusy, False, True
-    if status >= 500 or status == 408:
-        return RemoteTemporary, asked.mutation, not asked.mutation
-    half_done = asked.confirm == "fork" and status == 400 and code not in _BEFORE_ANY_CHANGE
-    uncertain = asked.mutation and (half_done or (markup and status >= 400))
-    return RemoteRejected, uncertain, False
 
 
 def _provider(asked: Asked, received: Received, now_ms: int) -> JsonObject:
@@ -217,8 +209,7 @@ def _excerpt(received: Received) -> str:
 
 
 def _markup(received: Received) -> bool:
-    """Whether the body is HTML or the like: Hermes never answers so, somebody in between did."""
-    return "html" in received.headers.get("content-type", "").lower() or received.body.lstrip()[:1] == b"<"
+    return looks_like_markup(received.headers.get("content-type", ""), received.body)
 
 
 def _retry_after_ms(value: str | None, now_ms: int) -> int | None:

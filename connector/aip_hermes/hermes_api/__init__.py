@@ -14,6 +14,7 @@ from aip_hermes.hermes_api.content import (
     stored_text,
 )
 from aip_hermes.hermes_api.errors import HermesCode, error_body, header_error_body, unauthorized_body
+from aip_hermes.hermes_api.judgement import Judgement, judge_status, looks_like_markup
 from aip_hermes.hermes_api.message import MESSAGE_FIELDS, message_object
 from aip_hermes.hermes_api.schedules import ScheduleRefused, next_run, parse_schedule
 from aip_hermes.hermes_api.session import (
@@ -49,14 +50,17 @@ __all__ = [
     "TEXT_PARTS",
     "TITLE_MAX",
     "HermesCode",
+    "Judgement",
     "ScheduleRefused",
     "clean_title",
     "error_body",
     "generated_session_id",
     "header_error_body",
     "is_continuation_id",
+    "judge_status",
     "lineage_base",
     "list_entry",
+    "looks_like_markup",
     "message_object",
     "new_session_id_problem",
     "next_lineage_title",
