@@ -223,20 +223,21 @@ async def test_what_waits_for_another_try_is_cancelled_at_once(site: Site) -> No
 @pytest.mark.requirement("queue:cancel:between-tries")
 async def test_a_cancel_that_comes_while_a_try_fails_is_the_end(site: Site) -> None:
     """The try has its failure in hand when somebody asks: that failure, or the cancel, and no further try."""
-    asked = asyncio.Event()
+    settled = asyncio.Event()
 
     class Asking(CrashAt):
         async def reach(self, point: str) -> None:
             if point == "before_settle":
                 cancelling.append(asyncio.create_task(runtime.cancel(given.id, owner())))
-                asked.set()
+            if point == "after_settle":
+                settled.set()
 
     cancelling: list[asyncio.Task[wire.ActionResult]] = []
     given = action("session_get", mode="async")
     site.faults = Asking()
     async with site.open() as runtime, asyncio.timeout(30):
         await runtime.submit(given, owner(), MessageContext())
-        await asked.wait()
+        await settled.wait()  # before that, time that passes would only end the patience of who asked
         while not cancelling[0].done():
             await runtime.status(given.id, owner())
             site.clock.advance(100)
