@@ -69,4 +69,10 @@ PROMISES = (
         sentence="What comes too late (a second settlement, a cancel, another decision) changes neither the action nor "
         "its events, and a cancel answers what there is.",
     ),
+    Promise(
+        id="runtime:background:goes-on",
+        source="design §3, D4",
+        sentence="What breaks the queue, the approvals' clock or the erasure of text once is logged and stops none of "
+        "them for good.",
+    ),
 )

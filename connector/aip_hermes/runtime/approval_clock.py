@@ -39,9 +39,6 @@ class ApprovalClock:
             except StoreFailure as exc:
                 log.warning("approval.expiry_failed", error_type=type(exc).__name__)
                 rest_s = REFUSED_REST_S
-            except Exception as exc:  # what is wrong with one approval must not end the clock of all
-                log.exception("approval.expiry_broken", error_type=type(exc).__name__)
-                rest_s = LONGEST_REST_S
             await self._rest(rest_s)
 
     async def _end_overdue(self) -> float:

@@ -117,7 +117,6 @@ class QueueWorker:
     def _begin(self, row: _Row, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._start(work)
         self._heartbeat.watch(row, task)
-        task.add_done_callback(_reported)
         return task
 
     def _left(self, tenant: str, task: asyncio.Task[None]) -> None:
@@ -205,8 +204,3 @@ class QueueWorker:
 
 def _taken(row: _Row) -> Taken:
     return Taken(tries=row["tries"], max_tries=row["max_tries"] or 1)
-
-
-def _reported(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("queue.worker_broken", error_type=type(error).__name__, exc_info=error)

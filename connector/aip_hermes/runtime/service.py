@@ -21,6 +21,7 @@ from aip_hermes.runtime.approval_clock import ApprovalClock
 from aip_hermes.runtime.approval_context import ApprovalContexts
 from aip_hermes.runtime.approval_policies import check_policies
 from aip_hermes.runtime.authority import Authorities
+from aip_hermes.runtime.background import Background
 from aip_hermes.runtime.caller import Arrival, Caller, MessageContext
 from aip_hermes.runtime.cancel_requests import CancelRequests
 from aip_hermes.runtime.decisions import Decisions
@@ -43,7 +44,6 @@ from aip_hermes.runtime.recovery import Released, recover
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from aip_hermes.runtime.submission import Submission
-from aip_hermes.runtime.waiting import Overrun, within
 from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
 
 __all__ = ["Runtime"]
@@ -68,9 +68,8 @@ class Runtime:
         self._footing = footing
         self._owner = owner
         self._connectors = tuple(connectors)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background(footing.clock)
         self._stopping = False
-        self._worker: asyncio.Task[None] | None = None
         offering = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         self._executor = Executor(footing, locks=SerialLocks(footing))
         self._pipeline = Pipeline(footing, catalog=catalog, connectors=offering, executor=self._executor)
@@ -81,14 +80,12 @@ class Runtime:
             pipeline=self._pipeline,
             connectors=offering,
             approved=self._decisions.resume,
-            start=self._start,
+            start=self._background.start_alone,
         )
         self._cancels = CancelRequests(footing, connectors=offering)
         self.reconciliations = Reconciliations(footing, connectors=self._connectors)
         self._views = Views(footing, authorities=authorities)
         self.records = Records(footing, authorities=authorities)
-        self._keeper: asyncio.Task[None] | None = None
-        self._approval_clock: asyncio.Task[None] | None = None
         self._contexts = ApprovalContexts(footing, views=self._views, pipeline=self._pipeline)
 
     @classmethod
@@ -142,12 +139,12 @@ class Runtime:
             raise
         runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
         for submission in unfinished.interrupted:
-            runtime._start(runtime._observe(submission))
+            runtime._background.start_alone(runtime._observe(submission))
         for release in unfinished.released:
-            runtime._start(runtime._resume(release))
-        runtime._worker = asyncio.create_task(runtime._queue.run())
-        runtime._keeper = asyncio.create_task(Keeper(footing).run())
-        runtime._approval_clock = asyncio.create_task(ApprovalClock(footing).run())
+            runtime._background.start_alone(runtime._resume(release))
+        runtime._background.keep("queue", runtime._queue.run)
+        runtime._background.keep("keeper", Keeper(footing).run)
+        runtime._background.keep("approval_clock", ApprovalClock(footing).run)
         return runtime
 
     async def aclose(self) -> None:
@@ -156,29 +153,10 @@ class Runtime:
         An action that is still running then is found by the next start (design D4).
         """
         self._stopping = True
-        await self._stop_worker()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        if tasks:
-            try:
-                await within(self._footing.limits.close_wait_ms / 1000, asyncio.wait(tasks), clock=self._footing.clock)
-            except Overrun:
-                running = [task for task in tasks if not task.done()]
-                log.warning("runtime.closing_with_running_actions", count=len(running))
-                for task in running:
-                    task.cancel()
-                await asyncio.wait(running, timeout=1.0)
+        await self._background.aclose(wait_ms=self._footing.limits.close_wait_ms)
         await self._executor.aclose()
         await self._footing.database.close()
         self._owner.release()
-
-    async def _stop_worker(self) -> None:
-        """Take no more from the queue and let what runs end in time, as for every other action."""
-        background = [task for task in (self._worker, self._keeper, self._approval_clock) if task is not None]
-        self._worker = self._keeper = self._approval_clock = None
-        for task in background:
-            task.cancel()
-        if background:
-            await asyncio.wait(background)
 
     async def __aenter__(self) -> Self:
         return self
@@ -364,18 +342,7 @@ class Runtime:
         if self._stopping:
             work.close()
             raise RuntimeStopping("the server is stopping; send the request again later")
-        return await asyncio.shield(self._start(work))
-
-    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # whoever listens has it; nobody may be listening any more
+        return await asyncio.shield(self._background.start(work))
 
     async def _observe(self, submission: Submission) -> None:
         try:
