@@ -67,7 +67,7 @@ def test_a_backup_of_a_running_server_is_restored_and_served_on(tmp_path: Path) 
         create(ready, "after")
 
 
-BAD_AGES = ("30", "d", "-1d", "1y", "")
+BAD_AGES = ("30", "d", "-1d", "1y", "", "\u0663d", "0.5d", "9999999d")
 
 
 @pytest.mark.requirement("prune:thin-edge")

@@ -21,7 +21,7 @@ from aip_hermes.settings import Settings
 __all__ = ["age_ms", "run_prune"]
 
 _UNITS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
-_AGE: Final = re.compile(r"(\d{1,6})([dhms])")
+_AGE: Final = re.compile(r"([0-9]{1,6})([dhms])")
 
 
 def age_ms(text: str) -> int:
