@@ -55,7 +55,16 @@ if TYPE_CHECKING:
         IdentityStoreFailed,
     )
     from aip_hermes.client.identity_store import SqliteIdentityStore
-    from aip_hermes.client.listings import Approval, ApprovalPage, CapabilityPage, EventPage, Listed, Me, Progress
+    from aip_hermes.client.listings import (
+        Approval,
+        ApprovalPage,
+        CapabilityPage,
+        Decided,
+        EventPage,
+        Listed,
+        Me,
+        Progress,
+    )
     from aip_hermes.client.results import ActionError, CallFailed, CallResult, Replay, SessionEffect
     from aip_hermes.client.resuming import Resumed, ResumeRefused
     from aip_hermes.client.verdicts import Reconciliation
@@ -80,6 +89,7 @@ __all__ = [
     "ClientFailure",
     "ConnectTimedOut",
     "ConnectionRefused",
+    "Decided",
     "Deleted",
     "EventPage",
     "FrameKind",
@@ -146,7 +156,7 @@ _HOMES = {
     ),
     "aip_hermes.client.identity_store": ("SqliteIdentityStore",),
     "aip_hermes.client.listings": (
-        "Approval", "ApprovalPage", "CapabilityPage", "EventPage", "Listed", "Me", "Progress",
+        "Approval", "ApprovalPage", "CapabilityPage", "Decided", "EventPage", "Listed", "Me", "Progress",
     ),
     "aip_hermes.client.results": ("ActionError", "CallFailed", "CallResult", "Replay", "SessionEffect",),
     "aip_hermes.client.resuming": ("ResumeRefused", "Resumed",),

@@ -22,6 +22,7 @@ from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.failures import ClientFailure, Undecodable
 from aip_hermes.client.http import MAX_RESPONSE_BYTES
 from aip_hermes.client.identities import CallIdentities, CallRecord, IdentityStore
+from aip_hermes.client.listings import Decided
 from aip_hermes.client.reply import Reply
 from aip_hermes.client.resuming import Resumed, same_submission
 from aip_hermes.client.safe_reads import SafeReads
@@ -49,6 +50,7 @@ _MARGIN_S: Final = 30.0
 """What an answer may take beyond the times that a capability publishes: the way, and settling."""
 
 _PAUSE_S: Final = 0.1
+_LONG_PAUSE_S: Final = 1.0
 
 
 class AipClient(AipReads):
@@ -194,16 +196,39 @@ class AipClient(AipReads):
                 return await self.result(action_id)
             if left_s <= 0:
                 raise TimeoutError(f"{action_id} is {progress.state} after {timeout_s} s; it goes on")
-            # A server may not wait for us.
-            await self._clock.sleep(min(_PAUSE_S, left_s))
+            # Not every server waits for us, and none waits for an action that it does not know yet.
+            pause_s = _PAUSE_S if progress.state != "unknown" else _LONG_PAUSE_S
+            await self._clock.sleep(min(pause_s, left_s))
 
     async def decide(
         self, approval_id: ApprovalId, *, decision: Verb, reason: str, decision_id: str | None = None
-    ) -> Reply:
-        """Read a record and decide about exactly what was read. See `AipConnection.decide`."""
-        return await self.connection.decide(
-            approval_id, decision=decision, reason=reason, decision_id=decision_id or self._new_id("decision_")
-        )
+    ) -> Decided:
+        """Read a record and decide about exactly what was read; returns when the released action has ended.
+
+        decision_id: makes a repeat the same decision; made here when absent, and in `details` of every failure.
+        Raises: AlreadyDecided besides the usual ones.
+        """
+        chosen = decision_id or self._new_id("decision_")
+        try:
+            reply = await self.connection.decide(approval_id, decision=decision, reason=reason, decision_id=chosen)
+        except ClientFailure as failure:
+            failure.details |= {"approval_id": str(approval_id), "decision_id": chosen}
+            if failure.uncertain:
+                failure.next_step = f"read approval {approval_id}: it says whether {chosen} was taken"
+            raise
+        return Decided(approval_id=approval_id, decision_id=chosen, decision=decision, raw=reply.body)
+
+    async def cancel(self, action_id: ActionId, *, reason: str | None = None) -> results.CallResult:
+        """Ask to cancel and return the result: cancelled, or the one that came first. Asking again is safe.
+
+        Raises: PeerError `action.cancel_unsupported` for what was sent and can't be stopped.
+        """
+        record = await self._ledger.known(action_id)
+        identities = record.identities if record is not None else CallIdentities(action_id=action_id)
+        with naming(identities):
+            raw = await self.connection.cancel(action_id, reason)
+        result = results.call_result(raw["action_result"], identities=identities)
+        return result if record is None else await self._ledger.answered(record, result)
 
     async def open_calls(self, *, endpoint: EndpointId | None = None, group: str | None = None) -> list[CallRecord]:
         """Return the calls to this server whose end the store does not know, oldest first; without a store none."""

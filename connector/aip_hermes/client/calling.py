@@ -198,13 +198,17 @@ class Ledger:
     async def failed(self, record: CallRecord, failure: ClientFailure) -> None:
         """Keep a failure and let it name the call and the next safe step."""
         failure.identities = record.identities
-        certain = not failure.uncertain and record.attempts == 1
         if failure.uncertain:
             failure.next_step = _LOOK_UP.format(action_id=record.action_id)
-        told = {"code": failure.code, "category": failure.category, "message": failure.message}
-        outcome = "not_accepted" if certain else "unanswered"
-        result = {"outcome": outcome, "status": None, "error": redact(told)}
-        await self._keep(record, state="settled" if certain else "open", result=result)
+        certain = not failure.uncertain and record.attempts == 1
+        told = redact({"code": failure.code, "category": failure.category, "message": failure.message})
+        if record.result is not None:
+            # What earlier attempts brought is worth more than that this one failed.
+            result, state = {**record.result, "last_failure": told}, record.state
+        else:
+            outcome = "not_accepted" if certain else "unanswered"
+            result, state = {"outcome": outcome, "status": None, "error": told}, "settled" if certain else "open"
+        await self._keep(record, state=state, result=result)
 
     async def waits(self, record: CallRecord, *, approval_id: ApprovalId | None) -> None:
         """Keep that a call was taken in and waits for a reviewer."""
@@ -239,8 +243,9 @@ def _put(members: dict[str, Any], name: str, value: Identity | None) -> None:
 
 def _identity(kind: type[_I], value: Any) -> _I | None:
     try:
-        return kind(value) if isinstance(value, str) and value.isprintable() else None
-    except IdentityError:
+        # What has no bytes could not be kept, and no path can carry it.
+        return kind(value) if isinstance(value, str) and value.encode() else None
+    except (IdentityError, UnicodeEncodeError):
         return None
 
 

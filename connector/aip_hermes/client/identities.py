@@ -108,8 +108,8 @@ class IdentityStore(Protocol):
     async def begin(self, record: CallRecord) -> CallRecord:
         """Keep `record` before it is sent, and return it as kept.
 
-        A record that is there already must be of the same call: its state is `open` again, and it counts one more
-        attempt. Raises: IdentityClash.
+        A record that is there already must be of the same call: it counts one more attempt, and is `open` again unless
+        its answer says completed. Raises: IdentityClash.
         """
 
     async def keep_answer(self, action_id: ActionId, *, state: CallState, result: Mapping[str, Any]) -> None:

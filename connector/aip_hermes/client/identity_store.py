@@ -94,6 +94,11 @@ class SqliteIdentityStore:
         """See IdentityStore."""
         return await self._rows("calls_of_group", call_group=group)
 
+    async def forget(self, *, settled_before_ms: int) -> int:
+        """Remove calls whose end was known before that Unix time, in milliseconds; return how many. Never open ones."""
+        values = {"before": settled_before_ms}
+        return len(await self._write(lambda db: db.execute(_QUERIES["forget_calls"], values)))
+
     async def remember(self, *, group: str, name: str, value: Any) -> None:
         """See IdentityStore."""
         values = {"call_group": group, "name": name, "value": _to_json(value), "now": self._clock.now_ms()}
@@ -140,7 +145,10 @@ def _begin(db: Connection, record: CallRecord, *, now: int) -> CallRecord:
             f"{record.action_id} stands for another call ({kept.capability_id} at {kept.server}); nothing was sent",
             details={"action_id": str(record.action_id), "capability_id": str(kept.capability_id)},
         )
-    return _record(db.execute(_QUERIES["begin_again"], {"action_id": str(record.action_id), "now": now})[0])
+    # The answer to a completed action is bound to its ID for good; after everything else the call is open again.
+    over = kept.state == "settled" and (kept.result or {}).get("outcome") == "completed"
+    values = {"action_id": str(record.action_id), "state": "settled" if over else "open", "now": now}
+    return _record(db.execute(_QUERIES["begin_again"], values)[0])
 
 
 def _columns(record: CallRecord) -> dict[str, object]:

@@ -14,7 +14,7 @@ INSERT INTO calls (
 
 -- name: begin_again
 -- Write that the same call is about to be sent once more; what was known of it stays until the next answer.
-UPDATE calls SET state = 'open', attempts = attempts + 1, sent_at = :now, updated_at = :now
+UPDATE calls SET state = :state, attempts = attempts + 1, sent_at = :now, updated_at = :now
 WHERE action_id = :action_id RETURNING *;
 
 -- name: keep_answer
@@ -33,6 +33,10 @@ ORDER BY begun_at, action_id;
 -- name: calls_of_group
 -- Every call of a group, oldest first.
 SELECT * FROM calls WHERE call_group = :call_group ORDER BY begun_at, action_id;
+
+-- name: forget_calls
+-- Remove what ended before a time.
+DELETE FROM calls WHERE state = 'settled' AND updated_at < :before RETURNING action_id;
 
 -- name: remember
 -- Write one value of a group, in place of an earlier one.

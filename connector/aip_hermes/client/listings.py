@@ -6,7 +6,7 @@ Each object keeps its JSON as received in `raw`, unknown members included.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ __all__ = [
     "Approval",
     "ApprovalPage",
     "CapabilityPage",
+    "Decided",
     "EventPage",
     "Listed",
     "Me",
@@ -106,6 +107,16 @@ class ApprovalPage:
 
     approvals: tuple[Approval, ...]
     cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """A decision that was taken. raw: what the server answered, with the events of the action that it released."""
+
+    approval_id: ApprovalId
+    decision_id: str
+    decision: Literal["approved", "denied"]
+    raw: JsonObject = field(repr=False)
 
 
 def me_of(raw: JsonObject) -> Me:
