@@ -161,3 +161,17 @@ async def test_a_row_that_somebody_made_again_is_not_taken_for_the_one_that_was_
         site.clock.advance(QUIET_ROWS_S)
         verdict = await site.reconcile(delete)
         assert (verdict["verdict"], verdict["reason"]) == ("indeterminate", "another_row")
+
+
+@pytest.mark.requirement("reconcile:turns:said-again")
+async def test_a_turn_that_was_sent_again_is_not_taken_for_the_one_that_never_arrived(tmp_path: Path) -> None:
+    said = {"session_id": "s1", "message": "Hello?"}
+    async with lost_answers(tmp_path) as site:
+        await site.hermes.create("s1")
+        lost = await site.act("session_chat", said, cut="before_sending")
+        assert (await site.act("session_chat", said)).status == "completed"
+        site.clock.advance(QUIET_TURNS_S)
+        verdict = await site.reconcile(lost)
+        assert (verdict["verdict"], verdict["reason"]) == ("indeterminate", "several_may_be_it")
+        await site.hermes.chat("s1", "Hello?")  # as if it had arrived late
+        assert (await site.reconcile(lost))["verdict"] == "applied"

@@ -121,4 +121,15 @@ PROMISES = (
         sentence="Every command of the page about uncertain outcomes runs as it stands there, and it names every"
         " verdict and every setting.",
     ),
+    Promise(
+        id="reconcile:turns:said-again",
+        source="issue 5 (concurrent change between intent and reconciliation)",
+        sentence="The row of another turn that said the same in the same session is never taken for the lost one.",
+    ),
+    Promise(
+        id="reconcile:rules:targets",
+        source="design §5 (runs, jobs)",
+        sentence="A run that was to stop is judged by its status; a run that was to hear an answer by whether it still"
+        " waits.",
+    ),
 )

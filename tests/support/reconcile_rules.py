@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from aip_hermes.contract.reconciliation import Uncertain, Verdict
+from aip_hermes.contract.reconciliation import Beside, Uncertain, Verdict
 from aip_hermes.hermes import HermesConnector
 from aip_hermes.hermes.reconcile import QuietTimes
 from aip_hermes.ids import ActionId, TenantId
@@ -81,24 +81,26 @@ async def after(
     details: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     tenant: str = "tenant-a",
+    said_again: Sequence[bool] = (),
     **endpoint: Any,
 ) -> Verdict:
     """Return the verdict about an action that was prepared on the row `before` and finds the endpoint as `now`.
 
-    seconds: since its end. Checks that everything that was asked of the endpoint is a read.
+    seconds: since its end. said_again: other turns that said the same, and whether they completed. Checks that
+    everything that was asked of the endpoint is a read.
     """
     clock = FakeClock(round(INTENT_S * 1000))
-    then = ReadOnlyEndpoint([row_of("s1") if before is None else before])
-    async with HermesConnector([endpoint_of()], clock=clock, faults=NoFaults(), transport=then) as connector:
-        prepared = await handler_of(connector, operation).prepare(call_of(operation, values), None)
+    if facts is None:
+        facts = await _prepared(operation, values, row_of("s1") if before is None else before, clock)
     clock.ms += round(seconds * 1000)
     action = Uncertain(
         action_id=ActionId("act_1"),
         tenant_id=TenantId(tenant),
-        facts=prepared.facts if facts is None else facts,
+        facts=facts,
         intent_at_ms=round(INTENT_S * 1000),
         settled_at_ms=round(INTENT_S * 1000),
         details=details or {},
+        beside=tuple(Beside(facts=facts, certain=certain) for certain in said_again),
     )
     async with HermesConnector(
         [endpoint_of(**endpoint)], clock=clock, faults=NoFaults(), transport=now, quiet=QuietTimes(turns_s=900)
@@ -107,3 +109,11 @@ async def after(
     assert {method for method, _ in now.asked} <= {"GET"}
     assert len(verdict.evidence) <= len(now.asked) + 4
     return verdict
+
+
+async def _prepared(
+    operation: str, values: Mapping[str, Any] | None, before: Mapping[str, Any], clock: FakeClock
+) -> Mapping[str, Any]:
+    then = ReadOnlyEndpoint([before])
+    async with HermesConnector([endpoint_of()], clock=clock, faults=NoFaults(), transport=then) as connector:
+        return (await handler_of(connector, operation).prepare(call_of(operation, values), None)).facts

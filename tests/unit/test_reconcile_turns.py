@@ -140,3 +140,28 @@ async def test_a_session_that_is_gone_or_another_one_takes_the_proof_with_it(
 ) -> None:
     verdict = await after("session_chat", ReadOnlyEndpoint(rows))
     assert (verdict.outcome, verdict.reason) == ("indeterminate", reason)
+
+
+TWICE = [*OLD, USER, REPLY, USER, REPLY]
+
+
+@pytest.mark.requirement("reconcile:turns:said-again", "reconcile:reads-only")
+@pytest.mark.parametrize(
+    ("lines", "others", "outcome", "reason"),
+    [
+        ([*OLD, USER, REPLY], [True], "indeterminate", "several_may_be_it"),
+        ([*OLD, USER, REPLY], [False], "indeterminate", "several_may_be_it"),
+        ([*OLD, USER], [False], "indeterminate", "several_may_be_it"),
+        (TWICE, [True], "applied", "reply_stored"),
+        (TWICE, [False], "applied", "reply_stored"),
+        (TWICE, [True, False], "indeterminate", "several_may_be_it"),
+        ([*OLD, USER, USER, REPLY], [True], "partially_applied", "reply_missing"),
+        ([*OLD, line("user", "x"), REPLY], [True], "not_applied", "message_missing"),
+    ],
+)
+async def test_the_row_of_another_turn_that_said_the_same_is_not_taken_for_this_one(
+    lines: Sequence[Mapping[str, Any]], others: Sequence[bool], outcome: str, reason: str
+) -> None:
+    now = ReadOnlyEndpoint([row_of("s1", message_count=len(lines))], messages={"s1": ("s1", lines)})
+    verdict = await after("session_chat", now, said_again=others)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from aip_hermes.ids import ActionId, TenantId
 
-__all__ = ["OUTCOMES", "Evidence", "Found", "Uncertain", "Verdict", "VerdictOutcome"]
+__all__ = ["OUTCOMES", "Beside", "Evidence", "Found", "Uncertain", "Verdict", "VerdictOutcome"]
 
 VerdictOutcome = Literal["applied", "not_applied", "partially_applied", "indeterminate"]
 """applied: what was asked for is there. not_applied: it is not, and nothing is on its way any more. partially_applied:
@@ -39,11 +39,22 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """Another action of the same connector and tenant that was sent about then or later.
+
+    facts: as those of `Uncertain`. certain: it completed, so that what it did is there too; otherwise it may be.
+    """
+
+    facts: Mapping[str, Any]
+    certain: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Uncertain:
     """An action that ended without anybody knowing its effect, as far as it was kept.
 
     facts: what `prepare` wrote down with the intent. intent_at_ms, settled_at_ms: Unix milliseconds. details: of the
-    error that it ended with.
+    error that it ended with. beside: other actions whose effects could be taken for this one's.
     """
 
     action_id: ActionId
@@ -52,6 +63,7 @@ class Uncertain:
     intent_at_ms: int
     settled_at_ms: int
     details: Mapping[str, Any] = field(default_factory=dict)
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

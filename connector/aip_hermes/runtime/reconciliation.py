@@ -16,8 +16,8 @@ from aip_hermes.contract import load_operations
 from aip_hermes.contract.handler import Connector
 from aip_hermes.contract.next_steps import next_step
 from aip_hermes.contract.operation import ReconcileRule
-from aip_hermes.contract.reconciliation import OUTCOMES, Evidence, Uncertain, Verdict
-from aip_hermes.database import Connection
+from aip_hermes.contract.reconciliation import OUTCOMES, Beside, Evidence, Uncertain, Verdict
+from aip_hermes.database import Connection, StoreFailure
 from aip_hermes.ids import ActionId, TenantId
 from aip_hermes.runtime.access import need, owns, refused
 from aip_hermes.runtime.caller import Caller
@@ -37,6 +37,9 @@ log = structlog.get_logger(__name__)
 
 EVENT_KIND: Final = "aip.action.reconciled"
 NOT_SETTLED_RETRY_MS: Final = 1_000
+BESIDE_MS: Final = 86_400_000
+"""How long before an action another one may have ended uncertain whose effect came late."""
+MAX_BESIDE: Final = 10_000
 
 _Row = Mapping[str, Any]
 
@@ -108,7 +111,10 @@ class Reconciliations:
             )
         try:
             seconds = self._footing.limits.reconcile_ms / 1000
-            return await within(seconds, handler.reconcile(_suspect(row)), clock=self._footing.clock)
+            suspect = await self._footing.database.read(lambda connection: _suspect(connection, row))
+            return await within(seconds, handler.reconcile(suspect), clock=self._footing.clock)
+        except StoreFailure:
+            raise
         except Overrun:
             return Verdict(
                 outcome="indeterminate",
@@ -226,15 +232,25 @@ def _address(row: _Row) -> dict[str, Any]:
     return {"tenant": row["tenant"], "action_id": row["action_id"]}
 
 
-def _suspect(row: _Row) -> Uncertain:
+def _suspect(connection: Connection, row: _Row) -> Uncertain:
+    intent_at = row["claimed_at"] if row["intent_at"] is None else row["intent_at"]
+    asked = {
+        **_address(row),
+        "connector_id": row["connector_id"],
+        "intent_at": intent_at,
+        "since": intent_at - BESIDE_MS,
+        "limit": MAX_BESIDE,
+    }
+    beside = connection.execute(QUERIES["fetch_beside"], asked)
     details = (from_json(row["result"]).get("error") or {}).get("details")
     return Uncertain(
         action_id=ActionId(row["action_id"]),
         tenant_id=TenantId(row["tenant"]) if row["tenant"] else None,
         facts=from_json(row["facts"]) or {},
-        intent_at_ms=row["claimed_at"] if row["intent_at"] is None else row["intent_at"],
+        intent_at_ms=intent_at,
         settled_at_ms=row["settled_at"],
         details=details if isinstance(details, Mapping) else {},
+        beside=tuple(Beside(facts=from_json(each["facts"]), certain=each["state"] == "completed") for each in beside),
     )
 
 

@@ -42,6 +42,20 @@ class Case:
         found = self.before.get(name, self.wanted.get(name))
         return found if isinstance(found, str) and found else None
 
+    def rivals(self, session_id: str, text_sha256: str) -> tuple[int, int]:
+        """Return how many other turns said the same in the same session: those that completed, those that are open."""
+        said = [
+            other.certain
+            for other in self.action.beside
+            if _object(other.facts.get("wanted")).get("text_sha256") == text_sha256
+            and session_id
+            in (
+                _object(other.facts.get("before")).get("session_id"),
+                _object(other.facts.get("wanted")).get("session_id"),
+            )
+        ]
+        return sum(said), len(said) - sum(said)
+
     def same_row(self, row: SessionRow) -> bool:
         """Whether a row is the one that was read before, by the time at which it was started."""
         started = self.before.get("started_at")

@@ -67,7 +67,7 @@ async def _by_text(case: Case) -> list[tuple[str, Seen]]:
         if transcript is None or transcript.session_id != row["id"]:
             continue
         seen = seen_turn(transcript, text_sha256=text, count_before=None, since_s=case.timing.since_s)
-        if seen.user is not None:
+        if seen.matches:
             found.append((row["id"], seen))
     return found
 
@@ -87,11 +87,11 @@ async def found_by_text(case: Case, *, reply: bool) -> Verdict:
     if not found:
         return case.undecided("not_found", "no session that moved since holds the text that was sent")
     [(session_id, seen)] = found
-    if reply and not seen.finished:
+    if reply and not seen.answered:
         return case.undecided(
             "reply_missing", f"session {shown(session_id)} holds the text that was sent, without a finished reply"
         )
-    replied = " and a finished reply" if seen.finished else ""
+    replied = " and a finished reply" if seen.answered else ""
     return case.proven("applied", "text_found", f"session {shown(session_id)} holds the text that was sent{replied}")
 
 

@@ -15,14 +15,13 @@ __all__ = ["Seen", "seen_turn"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What of a turn is there. user: the place of the row, None where there is none. matches: how many rows fit.
+    """What of a turn is there. matches: how many rows fit. answered: how many of them have a finished reply.
 
     compacted: rows of the transcript were taken out since, so that what is missing may have been there.
     """
 
-    user: int | None
-    finished: bool
     matches: int
+    answered: int
     compacted: bool
 
 
@@ -44,9 +43,7 @@ def seen_turn(transcript: Transcript, *, text_sha256: str, count_before: int | N
         or (count_before is not None and place >= count_before)
     ]
     users = [place for place in new if lines[place].role == "user" and lines[place].sha256 == text_sha256]
-    answered = next((place for place in users if _answered(lines, place)), None)
-    user = answered if answered is not None else users[0] if users else None
-    return Seen(user=user, finished=answered is not None, matches=len(users), compacted=compacted)
+    return Seen(matches=len(users), answered=sum(_answered(lines, place) for place in users), compacted=compacted)
 
 
 def _answered(lines: Sequence[Line], place: int) -> bool:

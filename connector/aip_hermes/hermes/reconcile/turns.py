@@ -38,14 +38,21 @@ async def session_turn(case: Case) -> Verdict:
     seen = await _seen(case, row, text)
     if isinstance(seen, Verdict):
         return seen
-    if seen.finished:
+    done, unknown = case.rivals(session_id, text)
+    if seen.answered > done + unknown:
         return case.proven(
             "applied",
             "reply_stored",
             f"session {shown(session_id)} holds the message and a finished reply to it",
             over=session_id,
         )
-    if seen.user is not None:
+    if seen.matches and (unknown or seen.matches <= done):
+        return case.undecided(
+            "several_may_be_it",
+            f"session {shown(session_id)} holds the message {seen.matches} times, and {done + unknown} other turns said"
+            " the same since",
+        )
+    if seen.matches:
         return case.after_quiet(
             "partially_applied",
             "reply_missing",
@@ -57,7 +64,10 @@ async def session_turn(case: Case) -> Verdict:
             "compacted", f"messages of session {shown(session_id)} were compacted since, this one perhaps among them"
         )
     return case.after_quiet(
-        "not_applied", "message_missing", f"session {shown(session_id)} does not hold the message", over=session_id
+        "not_applied",
+        "message_missing",
+        f"session {shown(session_id)} does not hold the message",
+        over=session_id,
     )
 
 
@@ -119,12 +129,12 @@ async def run_start(case: Case) -> Verdict:
     seen = await _seen(case, row, text)
     if isinstance(seen, Verdict):
         return seen
-    if seen.user is None:
+    if seen.matches <= sum(case.rivals(session_id, text)):
         return case.undecided("not_found", f"session {shown(session_id)} does not hold what the run was asked")
     return case.proven(
         "applied",
         "run_found",
         f"session {shown(session_id)} holds what the run was asked"
-        + (" and a finished reply" if seen.finished else "; the run may go on"),
-        over=session_id if seen.finished else None,
+        + (" and a finished reply" if seen.answered else "; the run may go on"),
+        over=session_id if seen.answered == seen.matches else None,
     )

@@ -10,6 +10,14 @@ ON CONFLICT (tenant, action_id) DO UPDATE SET
     number = excluded.number, outcome = excluded.outcome, verdict = excluded.verdict,
     reconciled_at = excluded.reconciled_at;
 
+-- name: fetch_beside
+-- Other actions of a connector that were sent about when one was, or later, and may have done what it wanted.
+SELECT facts, state FROM actions
+WHERE tenant = :tenant AND updated_at >= :since AND action_id <> :action_id AND connector_id = :connector_id
+    AND facts IS NOT NULL AND intent_at IS NOT NULL AND (state = 'completed' OR uncertain = 1 OR settled_at IS NULL)
+    AND (intent_at >= :intent_at OR uncertain = 1 OR settled_at IS NULL)
+ORDER BY updated_at LIMIT :limit;
+
 -- name: end_uncertain_turn
 -- A turn that had ended uncertain is seen to be over: its session opens. A later closing stays in force.
 UPDATE serial_locks SET uncertain_action = NULL, closed_until = NULL, closed_by = NULL, work = NULL
