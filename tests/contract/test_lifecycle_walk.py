@@ -28,7 +28,7 @@ from aip_hermes.client.lifecycle import (
 from aip_hermes.ids import HermesSessionKey
 from tests.support.client_site import sid
 from tests.support.embedded_endpoint import RecordingModel
-from tests.support.lifecycle_site import LifecycleSite, lifecycle_site
+from tests.support.lifecycle_site import LifecycleSite, approve, lifecycle_site
 
 
 @pytest.fixture
@@ -52,13 +52,6 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteIdentityStore]:
 async def aip(site: LifecycleSite, store: SqliteIdentityStore) -> AsyncIterator[AipClient]:
     async with site.client(store=store) as client:
         yield client
-
-
-async def approve(site: LifecycleSite) -> None:
-    """Approve what waits, as the reviewer."""
-    async with site.client("reviewer") as reviewer:
-        for approval in (await reviewer.approvals(status="pending")).approvals:
-            await reviewer.decide(approval.approval_id, decision="approved", reason="checked")
 
 
 async def walk(life: SessionLifecycle, site: LifecycleSite) -> DeleteConfirmed:

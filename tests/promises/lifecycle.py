@@ -51,4 +51,28 @@ PROMISES = (
         source="issue 5",
         sentence="A lifecycle goes on only at the server and as the principal that it was begun with.",
     ),
+    Promise(
+        id="lifecycle:lost-answer",
+        source="issue 5; design §5, D2, D3",
+        sentence="Each step with its answer lost or its connection cut, before the server or behind it, takes effect "
+        "at most once; what reads prove goes on by itself.",
+    ),
+    Promise(
+        id="lifecycle:person-decides",
+        source="issue 5; design §5",
+        sentence="What is not proven to have happened is sent anew only after a decision that is kept, under a new "
+        "Action ID.",
+    ),
+    Promise(
+        id="lifecycle:resumed",
+        source="issue 5",
+        sentence="A walk that ends anywhere is finished by another process from the file of identities, with exactly "
+        "the sessions, turns and forks that were meant.",
+    ),
+    Promise(
+        id="lifecycle:killed",
+        source="issue 5",
+        sentence="A walker that is SIGKILLed at ten random moments, with its requests dropped, late or answered, "
+        "leaves a walk that others finish with each change made once.",
+    ),
 )

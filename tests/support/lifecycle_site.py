@@ -19,7 +19,7 @@ from tests.support.embedded_endpoint import KEY, Running, served
 from tests.support.server_serving import serving, written_settings
 from tests.support.server_site import write_secret
 
-__all__ = ["QUICK", "LifecycleSite", "LosingTransport", "Relay", "lifecycle_site"]
+__all__ = ["QUICK", "Fate", "LifecycleSite", "LosingTransport", "Relay", "approve", "lifecycle_site", "relaying"]
 
 QUICK = LifecyclePolicy(wait_s=20, page_size=3)
 
@@ -50,9 +50,9 @@ class Relay:
 
 
 @asynccontextmanager
-async def relaying(target: str) -> AsyncIterator[tuple[Relay, str]]:
+async def relaying(target: str, relay: Relay | None = None) -> AsyncIterator[tuple[Relay, str]]:
     """Run a relay; yield it and where it listens."""
-    relay = Relay(target=target)
+    relay = relay or Relay(target=target)
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -127,6 +127,13 @@ class LifecycleSite:
         for row in answer.json()["data"]:
             found[row["id"]] = row["message_count"]
         return found
+
+
+async def approve(site: LifecycleSite) -> None:
+    """Approve what waits, as the reviewer."""
+    async with site.client("reviewer") as reviewer:
+        for approval in (await reviewer.approvals(status="pending")).approvals:
+            await reviewer.decide(approval.approval_id, decision="approved", reason="checked")
 
 
 @asynccontextmanager
