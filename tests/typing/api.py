@@ -103,6 +103,8 @@ async def client(action: ActionId, key: IdempotencyKey, capability: CapabilityId
         await aip.call(capability, {}, action_id=action, mode="later")  # type: ignore[arg-type]
         await aip.result(approval)  # type: ignore[arg-type]
         await aip.approval(action)  # type: ignore[arg-type]
+        await aip.status(action, include_results=True)  # type: ignore[call-arg]
+        await aip.approvals(status="open")  # type: ignore[arg-type]
     AipConnection("http://127.0.0.1:8080")  # type: ignore[call-arg]
     AipConnection(base_url="http://127.0.0.1:8080", token="plain")  # type: ignore[arg-type]
 

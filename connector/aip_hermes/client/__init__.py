@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from aip_hermes.client.action_reads import ActionReads, ApprovalStatus
 from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
 from aip_hermes.client.decisions import AlreadyDecided, NothingToRevoke, Verb, decision_on, revocation_of
 from aip_hermes.client.envelopes import ActionMode, action_envelope, decision_envelope, principal_of
@@ -75,11 +76,13 @@ __all__ = [
     "MAX_RESPONSE_BYTES",
     "ActionError",
     "ActionMode",
+    "ActionReads",
     "AipClient",
     "AipConnection",
     "AlreadyDecided",
     "Approval",
     "ApprovalPage",
+    "ApprovalStatus",
     "CallFailed",
     "CallIdentities",
     "CallRecord",

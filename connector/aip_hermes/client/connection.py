@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 
 from aip_hermes import wire
+from aip_hermes.client.action_reads import ActionReads, events_path
 from aip_hermes.client.decisions import Verb, decision_on
 from aip_hermes.client.envelopes import (
     ActionMode,
@@ -24,6 +24,7 @@ from aip_hermes.client.envelopes import (
 )
 from aip_hermes.client.failures import HttpFailed
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpConnection
+from aip_hermes.client.reading import segment
 from aip_hermes.client.records import RecordReads
 from aip_hermes.client.reply import JsonObject, Reply, read_body, read_envelope
 from aip_hermes.client.streams import Patience, StreamFrame, follow
@@ -41,7 +42,7 @@ RECONCILE_TIMEOUT_S = 90.0
 _MESSAGES = "/aip/v1/messages"
 
 
-class AipConnection(RecordReads):
+class AipConnection(ActionReads, RecordReads):
     """The native HTTP surface of an AIP server.
 
     token: the bearer; without one only health and the manifest answer. principal_id: written as the unverified `from`.
@@ -115,9 +116,27 @@ class AipConnection(RecordReads):
         """Return who the token is: `principal`, `tenant_id`, `scopes`. A route of ours (design D24)."""
         return await self.get("/aip/v1/me", expected="principal")
 
-    async def manifest(self, **filters: object) -> JsonObject:
-        """Return the manifest; with a token, that of its tenant."""
-        return await self.get("/aip/v1/manifest", filters, expected="manifest_version", what="manifest fetch")
+    async def manifest(
+        self,
+        *,
+        capability_id: str | None = None,
+        profile: str | None = None,
+        risk: str | None = None,
+        side_effect: str | None = None,
+        requires_approval: bool | None = None,
+        supports_streaming: bool | None = None,
+    ) -> JsonObject:
+        """Return the manifest; with a token, that of its tenant. Each text may be a comma-separated list."""
+        params = {
+            "capability_id": capability_id,
+            "profile": profile,
+            "risk": risk,
+            "side_effect": side_effect,
+            # False is a wish here, and not the same as none.
+            "requires_approval": None if requires_approval is None else str(requires_approval).lower(),
+            "supports_streaming": None if supports_streaming is None else str(supports_streaming).lower(),
+        }
+        return await self.get("/aip/v1/manifest", params, expected="manifest_version", what="manifest fetch")
 
     async def capabilities(
         self,
@@ -166,26 +185,6 @@ class AipConnection(RecordReads):
             answer_timeout_s=answer_timeout_s,
         )
 
-    async def status(self, action_id: ActionId, **params: object) -> JsonObject:
-        """Return `{"action_status": …}`; an id that the server never received has the state `unknown`."""
-        return await self.get(f"/aip/v1/actions/{_segment(action_id)}", params, expected="action_status")
-
-    async def result(self, action_id: ActionId, **params: object) -> JsonObject:
-        """Return `{"action_result": …}`. Raises: PeerError `action.result_not_ready` while there is none."""
-        return await self.get(f"/aip/v1/actions/{_segment(action_id)}/result", params, expected="action_result")
-
-    async def events(self, action_id: ActionId, *, kinds: Collection[str] = (), **params: object) -> JsonObject:
-        """Return one page, `{"action_events": …}`: go on with its `cursor` until it is `terminal`.
-
-        kinds: none for all. params: `cursor`, `limit`, `include_chunks`.
-        """
-        path = _events_path(action_id, chunks_only=False)
-        return await self.get(path, {**params, "kinds": ",".join(kinds)}, expected="action_events")
-
-    async def chunks(self, action_id: ActionId, **params: object) -> JsonObject:
-        """Return one page of chunks and their events, as `events`. params: `cursor`, `limit`."""
-        return await self.get(_events_path(action_id, chunks_only=True), params, expected="action_events")
-
     def follow(
         self,
         action_id: ActionId,
@@ -207,7 +206,7 @@ class AipConnection(RecordReads):
         params = {"kinds": ",".join(kinds), "include_chunks": include_chunks and not chunks_only, "limit": limit}
         return follow(
             self._http,
-            _events_path(action_id, chunks_only=chunks_only),
+            events_path(action_id, chunks_only=chunks_only),
             _query(params),
             cursor=cursor,
             patience=patience,
@@ -231,7 +230,7 @@ class AipConnection(RecordReads):
 
         Asking again is safe. Raises: PeerError `action.cancel_unsupported` for what was sent and can't be stopped.
         """
-        answer = await self._http.post(f"/aip/v1/actions/{_segment(action_id)}/cancel", {"reason": reason})
+        answer = await self._http.post(f"/aip/v1/actions/{segment(action_id)}/cancel", {"reason": reason})
         return read_body(answer, expected="action_result", what="AIP HTTP POST", changes=True)
 
     async def reconcile(self, action_id: ActionId) -> JsonObject:
@@ -239,27 +238,9 @@ class AipConnection(RecordReads):
 
         It only reads at the endpoint, so asking again is safe and a lost answer is certain. A route of ours.
         """
-        path = f"/aip/v1/actions/{_segment(action_id)}/reconcile"
+        path = f"/aip/v1/actions/{segment(action_id)}/reconcile"
         answer = await self._http.send("POST", path, body={}, timeout=RECONCILE_TIMEOUT_S, changes=False)
         return read_body(answer, expected="reconciliation", what="AIP HTTP POST")
-
-    async def reconciliation(self, action_id: ActionId) -> JsonObject:
-        """Return `{"reconciliation": …}` of the last look. Raises: PeerError `reconciliation.not_found`."""
-        return await self.get(f"/aip/v1/actions/{_segment(action_id)}/reconciliation", expected="reconciliation")
-
-    async def approvals(self, **params: object) -> JsonObject:
-        """Return `{"approval_list": …}`, oldest first. params: the query of the route."""
-        return await self.get("/aip/v1/approvals", params, expected="approval_list")
-
-    async def approval(self, approval_id: ApprovalId, **params: object) -> JsonObject:
-        """Return `{"approval_record_view": …}`. params: the query of the route (`include_evidence_payload`, …)."""
-        return await self.get(f"/aip/v1/approvals/{_segment(approval_id)}", params, expected="approval_record_view")
-
-    async def approval_context(self, approval_id: ApprovalId) -> JsonObject:
-        """Return `{"approval_context": …}`: votes, the frozen target, and what the operation would touch besides, read
-        now. A route of ours (design D25); elsewhere PeerError or HttpFailed."""
-        path = f"/aip/v1/approvals/{_segment(approval_id)}/context"
-        return await self.get(path, expected="approval_context")
 
     async def approver(self) -> JsonObject:
         """Return the principal that decides through this connection: the token's, else the given id and its kind."""
@@ -322,12 +303,3 @@ def _query(params: Mapping[str, object]) -> dict[str, str]:
             continue
         sent[name] = "true" if value is True else str(value)
     return sent
-
-
-def _events_path(action_id: ActionId, *, chunks_only: bool) -> str:
-    return f"/aip/v1/actions/{_segment(action_id)}/{'chunks' if chunks_only else 'events'}"
-
-
-def _segment(identity: str) -> str:
-    """Percent-encode an id as one path segment; its prefix keeps it from being `.` or `..`."""
-    return quote(identity, safe="")

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from typing import Literal
-from urllib.parse import quote
 
+from aip_hermes.client.reading import Reading, segment
 from aip_hermes.client.reply import JsonObject
 from aip_hermes.ids import ActionId, AipSessionId, CapabilityId, EndpointId, PrincipalId, ReceiptId, TenantId
 
 __all__ = ["RecordReads"]
 
 
-class RecordReads:
+class RecordReads(Reading):
     """What a connection may ask about records. Times are RFC 3339 texts; a page has 100 entries, or `limit`, 1…1000.
 
     Every method raises the failures of `client.failures`, always certain.
     """
-
-    async def get(
-        self, path: str, params: Mapping[str, object] | None = None, *, expected: str, what: str = "AIP HTTP GET"
-    ) -> JsonObject:
-        """Read one route; what a connection does."""
-        raise NotImplementedError
 
     async def actions(
         self,
@@ -114,11 +108,11 @@ class RecordReads:
 
     async def receipt_chain(self, chain_id: str) -> JsonObject:
         """Return `{"receipt_chain": …}` of a chain such as `approval:appr_…`. See `chain_problems`."""
-        return await self.get(f"/aip/v1/receipts/{quote(chain_id, safe='')}", expected="receipt_chain")
+        return await self.get(f"/aip/v1/receipts/{segment(chain_id)}", expected="receipt_chain")
 
     async def chain_of_receipt(self, receipt_id: ReceiptId) -> JsonObject:
         """Return `{"receipt_chain": …}`, the whole chain that has a receipt."""
-        path = f"/aip/v1/receipts/by-receipt/{quote(receipt_id, safe='')}"
+        path = f"/aip/v1/receipts/by-receipt/{segment(receipt_id)}"
         return await self.get(path, expected="receipt_chain")
 
     async def audit_events(
@@ -162,7 +156,7 @@ class RecordReads:
 
     async def aip_session(self, session_id: AipSessionId) -> JsonObject:
         """Return `{"session_view": …}`. Raises: PeerError `session.not_found`."""
-        return await self.get(f"/aip/v1/sessions/{quote(session_id, safe='')}", expected="session_view")
+        return await self.get(f"/aip/v1/sessions/{segment(session_id)}", expected="session_view")
 
     async def transaction(
         self,
@@ -177,7 +171,7 @@ class RecordReads:
         if len(named) != 1:
             raise ValueError("exactly one of transaction_id, plan_id and action_id names a transaction")
         [(place, value)] = named
-        return await self.get(f"/aip/v1/transactions/{place}{quote(value, safe='')}", expected="transaction_view")
+        return await self.get(f"/aip/v1/transactions/{place}{segment(value)}", expected="transaction_view")
 
     async def resources(self, **params: object) -> JsonObject:
         """Return `{"resource_list": …}`. params: the query of the route."""
@@ -185,5 +179,5 @@ class RecordReads:
 
     async def resource(self, resource_id: str, **params: object) -> JsonObject:
         """Return `{"resource_read_result": …}`. Raises: PeerError `resource.not_found`."""
-        path = f"/aip/v1/resources/{quote(resource_id, safe='')}"
+        path = f"/aip/v1/resources/{segment(resource_id)}"
         return await self.get(path, params, expected="resource_read_result")
