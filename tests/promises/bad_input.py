@@ -1,4 +1,4 @@
-"""What is promised to those who send nonsense, and to those beside them."""
+"""What is promised to those who send nonsense, and to those beside them; and what an error says wherever it occurs."""
 
 from tests.promises.promise import Promise
 
@@ -25,5 +25,10 @@ PROMISES = (
         source="issue 4, crash safety; design D4",
         sentence="Where the store fails before an action was claimed, or at a safe read, the answer says that nothing "
         "was changed; only where something may have been sent it is uncertain.",
+    ),
+    Promise(
+        id="errors:table",
+        source="issue 4; runtime behaviour §20",
+        sentence="An error has the code, category, retryable flag, carrier and HTTP status of the table of errors.",
     ),
 )

@@ -28,4 +28,14 @@ PROMISES = (
         source="issue 4, lifecycle",
         sentence="A clock that is set back holds up nothing that was queued before: it waits from then on.",
     ),
+    Promise(
+        id="tenants:probes:same-bytes",
+        source="issue 4, bad input; runtime behaviour §18",
+        sentence="On every route another tenant's id and one that nobody has get the same answer, whatever the scopes.",
+    ),
+    Promise(
+        id="tenants:ids:apart",
+        source="issue 4, bad input; design D3, D6",
+        sentence="An Action ID, a key and a message id that one tenant used are as free for another as if it had not.",
+    ),
 )

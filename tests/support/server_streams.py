@@ -14,7 +14,7 @@ import httpx
 from aip_hermes import sse
 from aip_hermes.contract import Catalog
 from aip_hermes.ports import Clock, SystemClock, new_id
-from aip_hermes.runtime import Authorities, Runtime
+from aip_hermes.runtime import Authorities, Runtime, RuntimeLimits
 from aip_hermes.server import Gateway, TokenTable, native_application
 from aip_hermes.server.listening import listen, serve_asgi
 from tests.support.runtime_connector import ScriptedConnector
@@ -25,19 +25,30 @@ __all__ = ["frames", "streaming_server"]
 
 @asynccontextmanager
 async def streaming_server(
-    folder: Path, connector: ScriptedConnector, *, clock: Clock | None = None, port: int = 0
+    folder: Path,
+    connector: ScriptedConnector,
+    *,
+    clock: Clock | None = None,
+    port: int = 0,
+    extra: str = "",
+    limits: RuntimeLimits | None = None,
+    authorities: Authorities | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve, on a free port unless one is given; the client is the requester of tenant `local`."""
+    """Serve, on a free port unless one is given; the client is the requester of tenant `local`.
+
+    extra: appended to the settings.
+    """
     moments = clock or SystemClock()
-    settings = written_settings(folder)
+    settings = written_settings(folder, extra=extra)
     gateway = Gateway(settings=settings, tokens=TokenTable.of(settings, clock=moments), clock=moments, new_id=new_id)
     catalog = Catalog(connector.offers())
     runtime = await Runtime.open(
         path=folder / "data" / "runtime.sqlite3",
         catalog=catalog,
         connectors=[connector],
-        authorities=Authorities(),
+        authorities=authorities or Authorities(),
         clock=moments,
+        limits=limits,
     )
     gateway.open(runtime, catalog)
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()

@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[str, FailureOfStore], ...] = (
 
 
 class StoreFailure(Exception):
-    """Root of the tree. harmless: set by who knows that the operation's caller had done nothing outside of the store."""
+    """Root of the tree. harmless: set by who knows that nothing was done outside of the store before."""
 
     harmless: bool = False
 

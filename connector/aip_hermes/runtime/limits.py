@@ -43,8 +43,8 @@ class RuntimeLimits:
     written. close_wait_ms: how long closing waits for running actions. reconcile_ms: for looking what became of an
     action. past_ms, ahead_ms: window of `sent_at`. queue_tries: how often a queued action is tried at most where its
     capability declares it repeatable. lease_ms: how long a worker that is not heard of keeps what it took.
-    heartbeat_ms: how often it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after their action settled
-    (design D23).
+    heartbeat_ms: how often it renews. transcripts_ms: how long outputs and chunks that hold a transcript are kept after
+    their action settled (design D23).
 
     The rest are numbers of actions. max_running: at a time, in this process; max_queued: wait for the worker;
     max_waiting: wait for a decision; each of one tenant and of all.
