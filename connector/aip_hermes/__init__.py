@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aip_hermes.app import build_app
+    from aip_hermes.app import CannotServe, build_app
     from aip_hermes.client import (
         AipClient,
         AipConnection,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
         load_token,
     )
     from aip_hermes.client.lifecycle import LifecycleError, LifecyclePolicy, SessionLifecycle
+    from aip_hermes.contract import Catalog
+    from aip_hermes.contract.handler import Connector
+    from aip_hermes.database import StoreFailure
     from aip_hermes.embedded import SessionDB
     from aip_hermes.errors import AipError
     from aip_hermes.hermes import Endpoint, HermesConnector
@@ -43,9 +46,9 @@ if TYPE_CHECKING:
         IdentityError,
     )
     from aip_hermes.ports import new_id
-    from aip_hermes.runtime import Runtime
+    from aip_hermes.runtime import Authorities, Caller, MessageContext, Runtime, RuntimeLimits
     from aip_hermes.secret import Secret
-    from aip_hermes.settings import Settings
+    from aip_hermes.settings import Settings, SettingsError
 
     __version__: str
 
@@ -55,12 +58,17 @@ __all__ = [
     "AipConnection",
     "AipError",
     "ApprovalId",
+    "Authorities",
     "CallFailed",
     "CallIdentities",
     "CallRecord",
     "CallResult",
+    "Caller",
+    "CannotServe",
     "CapabilityId",
+    "Catalog",
     "ClientFailure",
+    "Connector",
     "Endpoint",
     "HermesClient",
     "HermesConnector",
@@ -72,17 +80,21 @@ __all__ = [
     "IdentityStore",
     "LifecycleError",
     "LifecyclePolicy",
+    "MessageContext",
     "NoAnswer",
     "NotReachable",
     "PeerError",
     "Reply",
     "Resumed",
     "Runtime",
+    "RuntimeLimits",
     "Secret",
     "SessionDB",
     "SessionLifecycle",
     "Settings",
+    "SettingsError",
     "SqliteIdentityStore",
+    "StoreFailure",
     "__version__",
     "build_app",
     "load_token",
@@ -90,13 +102,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aip_hermes.app": ("build_app",),
+    "aip_hermes.app": ("CannotServe", "build_app"),
     "aip_hermes.client": (
         "AipClient", "AipConnection", "CallFailed", "CallIdentities", "CallRecord", "CallResult", "ClientFailure",
         "HermesClient", "HermesRefused", "IdentityStore", "NoAnswer", "NotReachable", "PeerError", "Reply", "Resumed",
         "SqliteIdentityStore", "load_token",
     ),
     "aip_hermes.client.lifecycle": ("LifecycleError", "LifecyclePolicy", "SessionLifecycle"),
+    "aip_hermes.contract": ("Catalog",),
+    "aip_hermes.contract.handler": ("Connector",),
+    "aip_hermes.database": ("StoreFailure",),
     "aip_hermes.embedded": ("SessionDB",),
     "aip_hermes.errors": ("AipError",),
     "aip_hermes.hermes": ("Endpoint", "HermesConnector"),
@@ -105,9 +120,9 @@ _HOMES = {
         "IdentityError",
     ),
     "aip_hermes.ports": ("new_id",),
-    "aip_hermes.runtime": ("Runtime",),
+    "aip_hermes.runtime": ("Authorities", "Caller", "MessageContext", "Runtime", "RuntimeLimits"),
     "aip_hermes.secret": ("Secret",),
-    "aip_hermes.settings": ("Settings",),
+    "aip_hermes.settings": ("Settings", "SettingsError"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -21,5 +21,5 @@ class Reading:
 
 
 def segment(identity: str) -> str:
-    """Percent-encode an id as one path segment. What has a prefix, as actions and approvals have, is never `.` or `..`."""
+    """Percent-encode an id as one path segment. An id with a prefix, as actions and approvals have, is never `.`."""
     return quote(identity, safe="")
