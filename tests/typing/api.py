@@ -17,12 +17,17 @@ from aip_hermes import (
     AipConnection,
     AipError,
     ApprovalId,
+    Authorities,
+    Caller,
     CallFailed,
     CallIdentities,
     CallRecord,
     CallResult,
+    CannotServe,
     CapabilityId,
+    Catalog,
     ClientFailure,
+    Connector,
     Endpoint,
     HermesClient,
     HermesConnector,
@@ -34,17 +39,21 @@ from aip_hermes import (
     IdentityStore,
     LifecycleError,
     LifecyclePolicy,
+    MessageContext,
     NoAnswer,
     NotReachable,
     PeerError,
     Reply,
     Resumed,
     Runtime,
+    RuntimeLimits,
     Secret,
     SessionDB,
     SessionLifecycle,
     Settings,
+    SettingsError,
     SqliteIdentityStore,
+    StoreFailure,
     __version__,
     build_app,
     load_token,
@@ -61,9 +70,8 @@ from aip_hermes.client.lifecycle import (
     SessionClosed,
     VerifiedTurn,
 )
-from aip_hermes.contract.handler import Connector, Offer
+from aip_hermes.contract.handler import Offer
 from aip_hermes.ids import AipSessionId, EndpointId
-from aip_hermes.runtime import Caller, MessageContext
 
 
 def identities(action: ActionId, key: IdempotencyKey, session: HermesSessionId, scope: HermesSessionKey) -> None:
@@ -229,3 +237,20 @@ async def session_db() -> None:
 def small_things() -> None:
     assert_type(__version__, str)
     assert_type(new_id("act_"), str)
+
+
+async def opening(folder: Path, connector: Connector) -> None:
+    catalog = Catalog(connector.offers())
+    runtime = await Runtime.open(
+        path=folder / "aip.sqlite3",
+        catalog=catalog,
+        connectors=[connector],
+        authorities=Authorities(),
+        limits=RuntimeLimits(queue_tries=2),
+    )
+    assert_type(runtime, Runtime)
+    await Runtime.open(path=folder, catalog=connector, connectors=[], authorities=Authorities())  # type: ignore[arg-type]
+
+
+def starting(refused: SettingsError, in_the_way: CannotServe, store: StoreFailure) -> None:
+    assert_type([str(failure) for failure in (refused, in_the_way, store)], list[str])
