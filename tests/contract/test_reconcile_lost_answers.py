@@ -175,3 +175,15 @@ async def test_a_turn_that_was_sent_again_is_not_taken_for_the_one_that_never_ar
         assert (verdict["verdict"], verdict["reason"]) == ("indeterminate", "several_may_be_it")
         await site.hermes.chat("s1", "Hello?")  # as if it had arrived late
         assert (await site.reconcile(lost))["verdict"] == "applied"
+
+
+@pytest.mark.requirement("reconcile:unread:says-why")
+async def test_an_endpoint_that_is_down_leaves_the_outcome_open_and_is_said_to_be_down(tmp_path: Path) -> None:
+    async with lost_answers(tmp_path) as site:
+        create = await site.act("session_create", {"body": {"id": "new-1"}}, cut="mid_body")
+        site.relay.stop_listening()
+        site.clock.advance(QUIET_ROWS_S)
+        verdict = await site.reconcile(create)
+        assert (verdict["verdict"], verdict["reason"]) == ("indeterminate", "endpoint_not_read")
+        assert (verdict["evidence"][0]["found"], verdict["evidence"][0]["facts"]["reason"]) == ("not_read", "refused")
+        assert verdict["retry_after_ms"] == 5_000

@@ -17,7 +17,7 @@ from aip_hermes.runtime import Runtime
 from aip_hermes.runtime.reconciliation import EVENT_KIND
 from aip_hermes.server.metrics import PrometheusMeter
 from tests.support.runtime_connector import ScriptedConnector, ScriptedOutcomeUnknown, ScriptedRejected
-from tests.support.runtime_site import Site, action, caller
+from tests.support.runtime_site import Crash, CrashAt, Site, action, caller
 
 OWNER = caller(scopes=frozenset({"action:read", "action:write"}))
 READ = Evidence(read="session", ids={"session_id": "s1"}, at_ms=1_893_456_000_000, found="found", facts={"rows": 1})
@@ -282,3 +282,16 @@ async def test_every_event_of_a_verdict_is_a_valid_one(tmp_path: Path) -> None:
         await runtime.reconciliations.reconcile(action_id, OWNER)
         [event] = await _events(runtime, action_id)
     assert wire.schema_violations("event", event) == []
+
+
+@pytest.mark.requirement("reconcile:verdict:event")
+async def test_what_a_killed_server_left_uncertain_is_looked_into_with_what_it_had_written_down(tmp_path: Path) -> None:
+    site = _site(tmp_path, _verdict("not_applied"), faults=CrashAt("after_intent"))
+    given = action("session_chat")
+    with pytest.raises(Crash):
+        async with site.open() as runtime:
+            await site.submit(runtime, given, OWNER)
+    async with site.open() as runtime:
+        told = await runtime.reconciliations.reconcile(ActionId(given.id), OWNER)
+    assert told["verdict"] == "not_applied"
+    assert [each.facts for each in site.connector.reconciled] == [{"rows": 1}]
