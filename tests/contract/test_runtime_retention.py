@@ -160,6 +160,18 @@ async def test_a_delete_erases_what_is_stored_about_its_session_and_nothing_else
     assert await site.rows("SELECT 1 FROM text_subjects WHERE subject = 'scripted:s1'") == []
 
 
+@pytest.mark.requirement("records:text:delete-erases", "records:text:expires")
+async def test_a_row_with_its_title_outlives_the_transcripts_and_goes_with_its_session(site: Site) -> None:
+    named = action("session_patch", idempotency_key="P", input={"session_id": "s1", "title": "Case one"})
+    async with site.open() as runtime:
+        told = await site.submit(runtime, named)
+        site.clock.advance(30 * DAY_MS)
+        assert (await runtime.result(named.id, requester())).output == told.output
+        _, request = await ask(site, runtime)
+        await runtime.decide(decision(request), reviewer())
+        assert await refusal(runtime, named.id) == "action.gone"
+
+
 @pytest.mark.requirement("records:text:delete-erases")
 @pytest.mark.parametrize("verdict", ["denied", "approved"])
 async def test_a_delete_that_does_not_complete_erases_nothing(site: Site, verdict: str) -> None:

@@ -239,7 +239,7 @@ class _Handler:
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
         session = f"scripted:{call.input.get('session_id', '')}"
         erases = frozenset({session} if self.operation.method == "DELETE" else ())
-        return Traces(about=frozenset({session}), erases=erases)
+        return Traces(about=frozenset({session} if self.operation.text != "none" else ()), erases=erases)
 
     async def cancel(self, call: Call, prepared: Prepared, *, state: State = stateless) -> JsonObject:
         self.connector.note("cancel", call)

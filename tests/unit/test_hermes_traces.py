@@ -45,8 +45,11 @@ def traced(
         ("run_status", {"run_id": "run_1"}, {"session_id": "s1", "output": "x"}, {"run_1", "s1"}),
         ("sessions_list", {}, {"data": [{"id": "s1"}, {"id": "s2"}, "odd", {}]}, {"s1", "s2"}),
         ("sessions_list", {}, {"data": "odd"}, set()),
-        ("session_create", {}, {"session": {"id": "s1"}}, set()),
-        ("session_patch", {"session_id": "s1"}, {"session": {"id": "s1"}}, set()),
+        ("session_create", {}, {"session": {"id": "s1"}}, {"s1"}),
+        ("session_create", {}, {"session": "odd"}, set()),
+        ("session_fork", {"session_id": "s1"}, {"session": {"id": "s2"}}, {"s1", "s2"}),
+        ("session_patch", {"session_id": "s1"}, {"session": {"id": "s1"}}, {"s1"}),
+        ("health", {}, {"id": "s1"}, set()),
     ],
 )
 def test_an_answer_is_about_all_that_path_call_and_answer_name(

@@ -106,9 +106,10 @@ target_gone: that the row's `target` is no more. target_state: that the `target`
 not before. job_listing: a job with the fields that were sent. job_change: the job's fields against those sent. job_due:
 that the job's next run was moved, or came."""
 
-TextRule = Literal["none", "named", "listed"]
-"""Whether an answer holds text of a transcript, which is kept for some hours only (D23), and about what. named: about
-what path, call and answer name. listed: also about each row of the answer's `data`."""
+TextRule = Literal["none", "row", "named", "listed"]
+"""Whether an answer holds somebody's text, and about what (D23). row: the row of a session with its title, which goes
+when the session is deleted. named: text of a transcript, which is also kept for some hours only, about what path, call
+and answer name. listed: such text, also about each row of the answer's `data`."""
 
 
 class Reached(BaseModel):
@@ -188,6 +189,11 @@ class Operation(BaseModel):
     @property
     def path(self) -> str:
         return self.http.split(" ", 1)[1]
+
+    @property
+    def transcript(self) -> bool:
+        """Whether an answer holds text of a transcript."""
+        return self.text in ("named", "listed")
 
     @property
     def read_only(self) -> bool:

@@ -47,7 +47,8 @@ def _answered(operation: Operation, output: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the answer names: its own id, its session, and where that moved to."""
     ours = output.get("_aip")
     session = ours.get("session") if isinstance(ours, Mapping) else None
-    places: list[Any] = [output.get("id"), output.get("session_id")]
+    row = output.get("session")
+    places: list[Any] = [output.get("id"), output.get("session_id"), row.get("id") if isinstance(row, Mapping) else None]
     if isinstance(session, Mapping):
         places += [session.get("requested"), session.get("effective")]
     if operation.text == "listed":

@@ -27,7 +27,8 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Keeping:
-    """What an end's text is about, and whose text ends with it. text: the output or the chunks are a transcript."""
+    """What an end's text is about, and whose text ends with it. text: the output or the chunks are a transcript; text
+    that is none, a title for example, goes with its subject but not with time."""
 
     text: bool = False
     traces: Traces = field(default_factory=Traces)
@@ -38,6 +39,8 @@ def mark(
 ) -> None:
     """Record that an action's end holds text. keeping: None where nobody can say; then stored chunks decide."""
     if keeping is not None and not keeping.text:
+        if "output" in stored:
+            name_subjects(connection, keeping.traces.about, tenant=tenant, action_id=action_id)
         return
     address = {"tenant": tenant, "action_id": action_id}
     in_result = keeping is not None and "output" in stored

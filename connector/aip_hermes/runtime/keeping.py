@@ -23,14 +23,14 @@ def keeping_of(submission: Submission, outcome: Answer | ActionFailed | Cancelle
     if operation.text == "none" and operation.method != "DELETE":
         return Keeping()
     return Keeping(
-        text=operation.text != "none",
+        text=operation.transcript,
         traces=_traces(submission, None if isinstance(outcome, Cancelled) else outcome),
     )
 
 
 def named_by(submission: Submission) -> frozenset[str]:
     """Return what the text of an attempt that is about to send will be about, as far as the call says."""
-    return frozenset() if submission.handler.operation.text == "none" else _traces(submission, None).about
+    return frozenset() if not submission.handler.operation.transcript else _traces(submission, None).about
 
 
 def _traces(submission: Submission, outcome: Answer | ActionFailed | None) -> Traces:
