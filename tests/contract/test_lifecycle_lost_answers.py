@@ -13,7 +13,7 @@ from aip_hermes.client.lifecycle import ClosedSession, DeleteConfirmed, NotAppli
 from tests.support.client_site import sid
 from tests.support.embedded_endpoint import RecordingModel
 from tests.support.lifecycle_site import Fate, LifecycleSite, LosingTransport, approve, lifecycle_site
-from tests.support.lifecycle_walk import CHANGES, LEFT, walk
+from tests.support.lifecycle_walk import changes_of, left_by, walk
 
 Step = Callable[[SessionLifecycle, LifecycleSite], Awaitable[Any]]
 
@@ -162,12 +162,12 @@ async def test_a_walk_that_ends_at_every_point_of_every_step_is_finished_by_othe
             async with site.client(store=store, faults=stops) as client:
                 life = SessionLifecycle(client, name="walk", faults=stops)
                 try:
-                    await walk(life, on_step=stops.on_step)
+                    await walk(life, "w", on_step=stops.on_step)
                     break
                 except Stopped:
                     await approve(site)
-        assert tuple(site.relay.changes) == CHANGES
-        assert await site.rows() == LEFT
+        assert site.relay.changes == changes_of("w")
+        assert await site.rows() == left_by("w")
     # Six points of each of seven steps, and those of a deletion, which is decided in between.
     assert runs == len(stops.seen) + 1
     assert len(stops.seen) > 40
