@@ -79,3 +79,14 @@ async def test_a_page_is_not_sorted_out_of_everything(store: sqlite3.Connection,
 @pytest.mark.requirement("records:plans")
 async def test_what_the_audit_log_says_of_one_action_is_found_by_the_action(store: sqlite3.Connection) -> None:
     assert any("action_id=?" in step for step in plan_of(store, "list_audit_of_action"))
+
+
+@pytest.mark.requirement("records:plans")
+@pytest.mark.parametrize("name", ["waiting_tenants", "take_due", "take_late", "next_due", "next_late", "wait_from_now"])
+async def test_the_worker_looks_at_what_waits_and_at_nothing_that_has_ended(
+    store: sqlite3.Connection, name: str
+) -> None:
+    looks = [step for step in plan_of(store, name) if " actions" in step or " behind" in step]
+    found_by_id = "sqlite_autoindex_actions_1 (tenant=? AND action_id=?)"
+    waiting = ("actions_due", "actions_late", "actions_waiting", found_by_id)
+    assert [step for step in looks if not any(index in step for index in waiting)] == []

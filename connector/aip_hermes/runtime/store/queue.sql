@@ -7,11 +7,13 @@ WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND sta
 RETURNING attempt;
 
 -- name: waiting_tenants
--- The tenants whose actions wait: one look into the index for each, however many actions there are.
+-- The tenants whose actions wait: one look into the index of what waits for each, however many actions there are.
 WITH RECURSIVE waiting (tenant) AS (
-    SELECT MIN(tenant) FROM actions WHERE state = 'queued'
+    SELECT (SELECT tenant FROM actions WHERE state = 'queued' ORDER BY tenant, due_at, queued_at, action_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT MIN(behind.tenant) FROM actions AS behind WHERE behind.state = 'queued' AND behind.tenant > waiting.tenant)
+    SELECT (
+        SELECT behind.tenant FROM actions AS behind WHERE behind.state = 'queued' AND behind.tenant > waiting.tenant
+        ORDER BY behind.tenant, behind.due_at, behind.queued_at, behind.action_id LIMIT 1)
     FROM waiting WHERE waiting.tenant IS NOT NULL)
 SELECT tenant FROM waiting WHERE tenant IS NOT NULL;
 
