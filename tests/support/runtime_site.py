@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from aip_hermes import wire
+from aip_hermes.cli.conformance import people
+from aip_hermes.cli.conformance.people import Crash, approval_request, authority
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Offer
 from aip_hermes.database import Database
-from aip_hermes.ids import TenantId
 from aip_hermes.runtime import Authorities, AuthorityEntry, Caller, MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from aip_hermes.telemetry import Meter, Spans
@@ -41,10 +42,6 @@ REVIEWING = READING | {"approval:export", "approval:sensitive"}
 _numbers = count(1)
 
 
-class Crash(BaseException):
-    """The process is gone: nothing above may catch it and write."""
-
-
 @dataclass
 class CrashAt:
     """Faults that end the process at one point, once."""
@@ -66,14 +63,8 @@ def caller(
     scopes: frozenset[str] = READING,
     invoke: tuple[str, ...] = ("*",),
 ) -> Caller:
-    """Return an authenticated caller; the kind is the id's prefix."""
-    return Caller(
-        principal=wire.Principal.model_validate({"id": principal, "kind": principal.split(":", 1)[0]}),
-        tenant_id=None if tenant is None else TenantId(tenant),
-        scopes=scopes,
-        invoke=invoke,
-        issuer="tests",
-    )
+    """Return an authenticated caller, a reading one of tenant-a unless said otherwise; the kind is the id's prefix."""
+    return people.caller(principal, scopes=scopes, tenant=tenant, invoke=invoke)
 
 
 def requester(**changes: Any) -> Caller:
@@ -82,22 +73,6 @@ def requester(**changes: Any) -> Caller:
 
 def reviewer(**changes: Any) -> Caller:
     return caller(**{"principal": "human:example:reviewer", "scopes": REVIEWING, **changes})
-
-
-def authority(principal: str = "human:example:reviewer", **changes: Any) -> AuthorityEntry:
-    """Return a reviewer's standing in tenant-a."""
-    members: dict[str, Any] = {
-        "principal_id": principal,
-        "tenant_id": "tenant-a",
-        "roles": ("session-reviewer",),
-        "groups": (),
-        "tenant_policies": ("hermes-session-approval",),
-        "external_systems": (),
-        "delegated_scopes": (),
-        "revision": 1,
-        "revoked": False,
-    }
-    return AuthorityEntry(**{**members, **changes})
 
 
 def action(operation: str = "session_create", **members: Any) -> wire.Action:
@@ -116,18 +91,7 @@ def action(operation: str = "session_create", **members: Any) -> wire.Action:
 
 def decision(request: wire.ApprovalRequest, by: Caller | None = None, **changes: Any) -> wire.ApprovalDecision:
     """Return an approving decision on `request`."""
-    who = by or reviewer()
-    members: dict[str, Any] = {
-        "approval_id": request.id,
-        "decision": "approved",
-        "approver": {"id": who.principal.id, "kind": who.principal.kind},
-        "decided_at": "2030-01-01T00:00:00Z",
-        "reason": "case closed",
-        "decision_id": "decision:example:1",
-        "policy_hash": request.policy_hash,
-    }
-    given = {**members, **changes}
-    return wire.ApprovalDecision.model_validate({name: value for name, value in given.items() if value is not None})
+    return people.decision(request, by, **{"decision_id": "decision:example:1", **changes})
 
 
 @dataclass
@@ -189,12 +153,6 @@ class Site:
         answered = await runtime.submit(given, by or requester(), MessageContext())
         assert isinstance(answered, wire.ActionResult)
         return answered
-
-
-def approval_request(result: wire.ActionResult) -> wire.ApprovalRequest:
-    """Return the request that a pending result carries."""
-    assert isinstance(result.output, dict)
-    return wire.ApprovalRequest.model_validate(result.output["approval_request"])
 
 
 async def ask(site: Site, runtime: Runtime, **members: Any) -> tuple[wire.Action, wire.ApprovalRequest]:

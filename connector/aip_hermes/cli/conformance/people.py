@@ -1,4 +1,4 @@
-"""Who takes part in the kit's scenarios: a requester, reviewers and their standing in tenant-a, and their decisions."""
+"""Who takes part in the kit's scenarios and in the tests: a requester, reviewers, their standing, their decisions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ class Crash(BaseException):
     """The process is gone: nothing above may catch it and write."""
 
 
-def caller(principal: str, *, scopes: frozenset[str]) -> Caller:
-    """Return an authenticated caller of tenant-a; the kind is the id's prefix."""
+def caller(
+    principal: str, *, scopes: frozenset[str], tenant: str | None = "tenant-a", invoke: tuple[str, ...] = ("*",)
+) -> Caller:
+    """Return an authenticated caller; the kind is the id's prefix."""
     return Caller(
         principal=wire.Principal.model_validate({"id": principal, "kind": principal.split(":", 1)[0]}),
-        tenant_id=TenantId("tenant-a"),
+        tenant_id=None if tenant is None else TenantId(tenant),
         scopes=scopes,
-        invoke=("*",),
+        invoke=invoke,
         issuer="conformance",
     )
 
@@ -41,38 +43,38 @@ def reviewer(principal: str = "human:example:reviewer") -> Caller:
     return caller(principal, scopes=_REVIEWING)
 
 
-def authority(principal: str = "human:example:reviewer") -> AuthorityEntry:
-    """Return a reviewer's standing."""
-    return AuthorityEntry(
-        principal_id=principal,
-        tenant_id="tenant-a",
-        roles=("session-reviewer",),
-        groups=(),
-        tenant_policies=("hermes-session-approval",),
-        external_systems=(),
-        delegated_scopes=(),
-        revision=1,
-        revoked=False,
-    )
+def authority(principal: str = "human:example:reviewer", **changes: Any) -> AuthorityEntry:
+    """Return a reviewer's standing in tenant-a, with members changed."""
+    members: dict[str, Any] = {
+        "principal_id": principal,
+        "tenant_id": "tenant-a",
+        "roles": ("session-reviewer",),
+        "groups": (),
+        "tenant_policies": ("hermes-session-approval",),
+        "external_systems": (),
+        "delegated_scopes": (),
+        "revision": 1,
+        "revoked": False,
+    }
+    return AuthorityEntry(**{**members, **changes})
 
 
 def decision(
-    request: wire.ApprovalRequest, by: Caller | None = None, *, decision_id: str, **members: Any
+    request: wire.ApprovalRequest, by: Caller | None = None, *, decision_id: str | None, **members: Any
 ) -> wire.ApprovalDecision:
-    """Return an approving decision on `request`."""
+    """Return an approving decision on `request`, with members changed; None leaves one out."""
     who = by or reviewer()
-    return wire.ApprovalDecision.model_validate(
-        {
-            "approval_id": request.id,
-            "decision": "approved",
-            "approver": {"id": who.principal.id, "kind": who.principal.kind},
-            "decided_at": "2030-01-01T00:00:00Z",
-            "reason": "case closed",
-            "decision_id": decision_id,
-            "policy_hash": request.policy_hash,
-            **members,
-        }
-    )
+    given: dict[str, Any] = {
+        "approval_id": request.id,
+        "decision": "approved",
+        "approver": {"id": who.principal.id, "kind": who.principal.kind},
+        "decided_at": "2030-01-01T00:00:00Z",
+        "reason": "case closed",
+        "decision_id": decision_id,
+        "policy_hash": request.policy_hash,
+        **members,
+    }
+    return wire.ApprovalDecision.model_validate({name: value for name, value in given.items() if value is not None})
 
 
 def approval_request(result: wire.ActionResult) -> wire.ApprovalRequest:
