@@ -51,11 +51,14 @@ ROW: Mapping[str, Any] = {
     "updated_at": NOW,
     "queued_at": NOW,
     "due_at": NOW,
-    "late_at": NOW,
+    "late_at": NOW + 1,
     "frees_key": 1,
     "lease_number": 1,
 }
-"""An action on which no guard closes: only its state decides."""
+"""An action on which no guard closes but the one of those who waited too long: only its state decides."""
+
+OPENS: Mapping[Guard, Mapping[str, Any]] = {"late": {"late_at": NOW}}
+"""How a row differs that a guard lets pass which keeps `ROW` from moving."""
 
 BREAKS: Mapping[Guard, Mapping[str, Any]] = {
     "attempt": {"attempt": 2},
@@ -65,6 +68,7 @@ BREAKS: Mapping[Guard, Mapping[str, Any]] = {
     "free": {"frees_key": 0},
     "approval": {"approval_id": "appr_2"},
     "due": {"due_at": NOW + 1},
+    "timely": {"late_at": NOW},
     "late": {"late_at": NOW + 1},
 }
 """How a row differs that one guard keeps from moving."""
@@ -75,6 +79,14 @@ GUARDED = [(move, guard) for move in MOVES for guard in sorted(move.guards)]
 
 def named(value: object) -> str | None:
     return f"{value.statement}-{value.target}" if isinstance(value, Move) else None
+
+
+def open_to(move: Move) -> dict[str, Any]:
+    """Return an action that every guard of a move lets pass."""
+    row = dict(ROW)
+    for guard in move.guards:
+        row |= OPENS.get(guard, {})
+    return row
 
 
 def try_move(connection: Connection, move: Move, row: Mapping[str, Any] | None) -> tuple[list[Any], list[Any]]:
@@ -124,7 +136,7 @@ def test_the_reference_page_shows_the_table() -> None:
 async def test_a_statement_moves_from_the_states_of_the_table_and_from_no_other(database: Database, move: Move) -> None:
     moved: set[State | None] = set()
     for state in (None, *STATES):
-        row = None if state is None else {**ROW, "state": state}
+        row = None if state is None else {**open_to(move), "state": state}
         before, after = await database.write(partial(try_move, move=move, row=row))
         if after != before:
             assert [found["state"] for found in after] == [move.target]
@@ -136,6 +148,6 @@ async def test_a_statement_moves_from_the_states_of_the_table_and_from_no_other(
 @pytest.mark.parametrize(("move", "guard"), GUARDED, ids=named)
 async def test_a_guard_that_closes_changes_nothing(database: Database, move: Move, guard: Guard) -> None:
     for state in move.sources:
-        row = {**ROW, "state": state, **BREAKS[guard]}
+        row = {**open_to(move), "state": state, **BREAKS[guard]}
         before, after = await database.write(partial(try_move, move=move, row=row))
         assert after == before

@@ -16,10 +16,10 @@ State = Literal["queued", "running", "pending_approval", "completed", "failed", 
 STATES: Final[tuple[State, ...]] = ("queued", "running", "pending_approval", "completed", "failed", "cancelled")
 TERMINAL: Final[frozenset[State]] = frozenset({"completed", "failed", "cancelled"})
 
-Guard = Literal["attempt", "lease", "unsent", "queued", "free", "approval", "due", "late"]
+Guard = Literal["attempt", "lease", "unsent", "queued", "free", "approval", "due", "timely", "late"]
 """What a move asks of the row besides its state. attempt: the number is the mover's. lease: so is the lease, where it
 has one. unsent: no intent is recorded. queued: it came from the queue. free: the stored failure binds nobody (D3).
-approval: it waits for this approval. due, late: its time has come, or it has waited too long."""
+approval: it waits for this approval. due, timely, late: its time has come, has not passed, or has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ MOVES: Final[tuple[Move, ...]] = (
           "free"),
     _move("the requester asked for mode async", "enqueue_action", ("running",), "queued", "attempt", "unsent"),
     _move("a policy wants an approval", "park_action", ("running",), "pending_approval", "attempt", "unsent"),
-    _move("a worker takes what is due", "take_due", ("queued",), "running", "due"),
+    _move("a worker takes what is due", "take_due", ("queued",), "running", "due", "timely"),
     _move("a worker takes what has waited too long, to end it", "take_late", ("queued",), "running", "late"),
     _move("a try ended certain, and another one follows", "wait_again", ("running",), "queued", "attempt", "lease"),
     _move("its worker is gone, and nothing was sent", "put_back", ("running",), "queued", "unsent", "queued"),
