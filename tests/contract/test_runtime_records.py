@@ -10,6 +10,7 @@ import pytest
 
 from aip_hermes import wire
 from aip_hermes.client import chain_problems
+from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import RequestRefused
 from aip_hermes.ids import ActionId, CapabilityId, EndpointId, PrincipalId, ReceiptId
 from aip_hermes.runtime import Caller, Runtime
@@ -111,6 +112,28 @@ async def test_pages_of_a_list_give_each_action_once(site: Site) -> None:
     assert shown.actions[0].result is not None
     assert shown.actions[-1].receipt_chain is not None
     assert shown.actions[0].receipt_chain is None
+
+
+@pytest.mark.requirement("records:list:bounded")
+async def test_a_page_of_long_results_ends_early_and_loses_none(site: Site) -> None:
+    async def long(_: Call) -> Answer:
+        return Answer(output={"text": "x" * 1_500_000})
+
+    site.connector.send = long
+    pages: list[list[str]] = []
+    cursor: str | None = None
+    async with site.open() as runtime:
+        given = [turn_of(f"s{n}") for n in range(4)]
+        for each in given:
+            await site.submit(runtime, each)
+        while cursor is not None or not pages:
+            page = await runtime.records.actions(operator(), ActionsAsked(include_results=True, cursor=cursor))
+            pages.append([status.action_id for status in page.actions])
+            cursor = page.cursor
+        short = await runtime.records.actions(operator(), ActionsAsked())
+    assert [len(page) for page in pages] == [2, 2]
+    assert sorted(action_id for page in pages for action_id in page) == sorted(each.id for each in given)
+    assert len(short.actions) == 4
 
 
 @pytest.mark.requirement("records:list:whose")

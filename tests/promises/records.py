@@ -30,6 +30,11 @@ PROMISES = (
         "places are not used twice.",
     ),
     Promise(
+        id="records:list:bounded",
+        source="runtime behaviour §19",
+        sentence="A page of actions with long results ends early, and going on with its cursor gives the rest.",
+    ),
+    Promise(
         id="records:list:filters",
         source="HTTP surface §5.2, design §5",
         sentence="Actions are listed by state, outcome, capability, endpoint, session, principal, approval and time, "

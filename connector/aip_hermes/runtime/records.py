@@ -27,11 +27,11 @@ from aip_hermes.runtime.access import need, offset_of, own_tenant, page_size, re
 from aip_hermes.runtime.audit_log import AuditAsked, audit_page
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
-from aip_hermes.runtime.erasure import erase, is_due
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, read_log
 from aip_hermes.runtime.failures import ReceiptNotFound
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.receipts import approval_chain, chain_of, fetch_chain
+from aip_hermes.runtime.retention import AT_ONCE, erase_expired
 from aip_hermes.runtime.status_view import status_of
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.visible_approvals import sees_approval
@@ -40,6 +40,9 @@ __all__ = ["ActionsAsked", "AuditAsked", "Records"]
 
 EVER: Final = 2**62
 """Later than every time that is recorded, Unix milliseconds."""
+
+_AT_ONCE: Final = 16
+"""Rows of one look at the list: a result may have megabytes."""
 
 _Row = Mapping[str, Any]
 
@@ -106,29 +109,12 @@ class Records:
         start, size = offset_of(asked.cursor), page_size(asked.limit)
         params = asked.params(tenant=tenant, principal=asked.principal_id if others else me)
         await self._catch_up()
-
-        def page(connection: Connection) -> tuple[int, list[dict[str, Any]], dict[str, wire.ReceiptChain | None]]:
-            total = connection.execute(QUERIES["count_actions"], params)[0]["found"]
-            rows = connection.execute(QUERIES["list_actions"], {**params, "limit": size, "offset": start})
-            chains = {
-                row["action_id"]: fetch_chain(connection, tenant=tenant, chain_id=approval_chain(row["approval_id"]))
-                for row in rows
-                if asked.include_receipts and row["approval_id"] is not None
-            }
-            return total, rows, chains
-
-        total, rows, chains = await self._footing.database.read(page)
-        if asked.include_results:
-            rows = await self._without_due_text(rows)
-        shown = [
-            status_of(row, include_result=asked.include_results).model_copy(
-                update={"receipt_chain": chains.get(row["action_id"])}
-            )
-            for row in rows
-        ]
-        rest = start + len(rows)
+        shown, total = await self._footing.database.read(
+            lambda connection: _page_of(connection, asked, params, start=start, size=size)
+        )
+        rest = start + len(shown)
         return wire.ActionList(
-            actions=shown, total_size=total, cursor=f"offset:{rest}" if rows and rest < total else None
+            actions=shown, total_size=total, cursor=f"offset:{rest}" if shown and rest < total else None
         )
 
     async def events(
@@ -199,25 +185,51 @@ class Records:
         return sees_approval(caller, row, authorities=self._authorities, now=self._footing.now_ms())
 
     async def _catch_up(self) -> None:
-        now = self._footing.now_ms()
-        overdue = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
+        """Do first what time has decided: approvals that expired, text that was kept long enough."""
+        now, keep_ms = self._footing.now_ms(), self._footing.limits.transcripts_ms
+
+        def look(connection: Connection) -> tuple[bool, bool]:
+            overdue = connection.execute(QUERIES["fetch_overdue"], {"now": now})
+            due = connection.execute(QUERIES["fetch_expired_text"], {"before": now - keep_ms, "limit": 1})
+            return bool(overdue), bool(due)
+
+        overdue, due = await self._footing.database.read(look)
         if overdue:
             await self._footing.database.write(lambda c: approvals.expire_all(c, now=now))
+        erased = AT_ONCE if due else 0
+        while erased == AT_ONCE:
+            erased = await self._footing.database.write(lambda c: erase_expired(c, now=now, keep_ms=keep_ms))
 
-    async def _without_due_text(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Erase what was kept long enough before it is shown."""
-        now, keep_ms = self._footing.now_ms(), self._footing.limits.transcripts_ms
-        due = [row for row in rows if is_due(row, now=now, keep_ms=keep_ms)]
-        if not due:
-            return rows
 
-        def once(connection: Connection) -> dict[str, dict[str, Any]]:
-            for row in due:
-                erase(connection, row, reason="expired", now=now)
-            return {row["action_id"]: approvals.action_of(connection, row["tenant"], row["action_id"]) for row in due}
+def _page_of(
+    connection: Connection, asked: ActionsAsked, params: Mapping[str, Any], *, start: int, size: int
+) -> tuple[list[wire.ActionStatus], int]:
+    """Return the statuses of a page, and how many there are in all.
 
-        fresh = await self._footing.database.write(once)
-        return [fresh.get(row["action_id"], row) for row in rows]
+    Results fill at most MAX_PAGE_BYTES of it, and it ends early then; the first one always fits.
+    """
+    total = connection.execute(QUERIES["count_actions"], params)[0]["found"]
+    shown: list[wire.ActionStatus] = []
+    left = MAX_PAGE_BYTES
+    while len(shown) < size:
+        at_once = min(_AT_ONCE, size - len(shown))
+        rows = connection.execute(QUERIES["list_actions"], {**params, "limit": at_once, "offset": start + len(shown)})
+        for row in rows:
+            left -= len(row["result"] or "") if asked.include_results else 0
+            if left < 0 and shown:
+                return shown, total
+            shown.append(_entry(connection, row, asked))
+        if len(rows) < at_once:
+            break
+    return shown, total
+
+
+def _entry(connection: Connection, row: _Row, asked: ActionsAsked) -> wire.ActionStatus:
+    status = status_of(row, include_result=asked.include_results)
+    if not asked.include_receipts or row["approval_id"] is None:
+        return status
+    chain = fetch_chain(connection, tenant=row["tenant"], chain_id=approval_chain(row["approval_id"]))
+    return status.model_copy(update={"receipt_chain": chain})
 
 
 def _of_endpoint(endpoint_id: str) -> str:
