@@ -292,6 +292,7 @@ async def test_identities_stand_in_their_places_of_the_input() -> None:
     assert (record.session_id, record.new_session_id, record.session_key) == ("s1", "f1", "memory")
     assert isinstance(record.new_session_id, HermesSessionId)
     assert "memory" not in repr(record)
+    assert "memory" not in repr(record.identities)
 
 
 @pytest.mark.requirement("app:result:typed", "app:resume:asks")

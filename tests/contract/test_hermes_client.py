@@ -51,7 +51,18 @@ async def test_every_session_route_has_its_method(tmp_path: Path) -> None:
 @pytest.mark.requirement("endpoint:routes")
 @pytest.mark.parametrize(
     "session_id",
-    ["20260406_164014_74b2d1", "Case:7;v=2", "a.b-c_d~e", "12345", "x" * 256, "a b", "a?b#c%41&d+e", "é中🜁", "tab\tid"],
+    [
+        "20260406_164014_74b2d1",
+        "Case:7;v=2",
+        "a.b-c_d~e",
+        "12345",
+        "x" * 256,
+        "a b",
+        "a/b",
+        "a?b#c%41&d+e",
+        "é中🜁",
+        "tab\tid",
+    ],
 )
 async def test_an_id_travels_exactly(session_id: str) -> None:
     def answer(request: Request) -> Answer:
@@ -200,6 +211,14 @@ async def test_a_list_that_moves_is_said_to_have_changed(page: str, move: str) -
     assert found.pages == listing.pages < 8
     if move != "deleted-before":
         assert set(seen) >= set(ids)
+
+
+@pytest.mark.requirement("endpoint:list-all")
+async def test_a_row_that_vanishes_from_the_middle_is_noticed() -> None:
+    """Neither the first page nor any id tells: the rows behind it have moved up, and one was passed over."""
+    ids = [f"s{number}" for number in range(8)]
+    found = await listed(Listing(ids, page_3=lambda: ids.remove("s3")))
+    assert found.changed
 
 
 @pytest.mark.requirement("endpoint:list-all")

@@ -35,7 +35,6 @@ async def read_all(page: Callable[[int, int], Awaitable[SessionPage]], *, page_s
         elif not ids or ids[0] != last:
             changed = True
         new = [session for session in read.sessions if session.id not in found]
-        changed = changed or (pages > 1 and len(new) < len(ids) - 1)
         found |= {session.id: session for session in new}
         if not read.has_more or not new:
             break
