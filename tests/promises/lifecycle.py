@@ -75,4 +75,16 @@ PROMISES = (
         sentence="A walker that is SIGKILLed at ten random moments, with its requests dropped, late or answered, "
         "leaves a walk that others finish with each change made once.",
     ),
+    Promise(
+        id="lifecycle:adopted",
+        source="issue 5; design D14, D15; field reports F001, F002",
+        sentence="A session goes on under another id only after a proven compression, also where the answer was lost "
+        "and where an old handle is used; a fork or an unproven id is never adopted.",
+    ),
+    Promise(
+        id="lifecycle:quirks",
+        source="issue 5; design §7",
+        sentence="A source whose messages a fork answers for, a fork that is half done and a row that came back are "
+        "seen, named and never taken for what was wanted.",
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +29,16 @@ Fate = Literal["lost", "cut"]
 
 @dataclass
 class Relay:
-    """Stands between server and endpoint. fates: of the next requests that change something, one each."""
+    """Stands between server and endpoint.
+
+    fates: of the next requests that change something, one each. meanwhile: what happens at the endpoint, once, while
+    the next of them is on its way. changes: those that arrived.
+    """
 
     target: str
     fates: list[Fate] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def forward(self, method: str, path: str, headers: httpx.Headers, body: bytes) -> httpx.Response | None:
         fate = None
@@ -41,6 +46,9 @@ class Relay:
             fate = self.fates.pop(0) if self.fates else None
             if fate != "cut":
                 self.changes.append(f"{method} {path.partition('?')[0]}")
+            if self.meanwhile is not None:
+                meanwhile, self.meanwhile = self.meanwhile, None
+                await meanwhile()
         if fate == "cut":
             return None
         answer = await self.passed(method, path, headers, body)

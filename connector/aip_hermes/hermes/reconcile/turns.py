@@ -81,7 +81,12 @@ def _gone(case: Case, session_id: str) -> Verdict:
 
 
 def _nothing_moved(case: Case, row: SessionRow) -> bool:
-    """Whether the row proves without its messages that nothing was stored; a compaction moves what a model was paid."""
+    """Whether the row proves without its messages that nothing was stored; a compaction moves what a model was paid.
+
+    A row that was compressed into another one since proves nothing: the turn may be in its continuation.
+    """
+    if row.compressed:
+        return False
     worked = case.before.get("worked")
     known = isinstance(worked, list) and None not in worked and list(row.worked) == worked
     return known and row.message_count is not None and row.message_count == case.before.get("message_count")
