@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,14 @@ from tests.support.client_streams import (
     connected,
     event,
     failure,
+    followed,
+    name_of,
     page,
     terminal,
 )
 from tests.support.client_stub_server import Answer, running_stub
 from tests.support.runtime_connector import ScriptedConnector, capability
 from tests.support.server_streams import streaming_server
-from tests.support.skipping_loop import skipping
 
 ACTION = ActionId("act_1")
 CHAT = CapabilityId(capability("session_chat"))
@@ -61,20 +61,6 @@ class Turn:
 
 def _scripted(turn: Turn | None = None) -> ScriptedConnector:
     return ScriptedConnector(tenant="local", streaming=frozenset({"session_chat"}), stream=turn)
-
-
-def _name(frame: StreamFrame) -> str:
-    """Say in a word what a frame is."""
-    if frame.kind == "chunk":
-        return f"chunk {frame.data['chunk']['sequence']}"
-    if frame.kind == "event":
-        return str(frame.data["event"]["id"])
-    return f"{frame.kind} {frame.cursor}"
-
-
-async def _followed(connection: Any, **members: Any) -> list[StreamFrame]:
-    async with asyncio.timeout(30), aclosing(connection.follow(ACTION, **members)) as frames:
-        return [frame async for frame in frames]
 
 
 async def _known(connection: Any) -> None:
@@ -102,9 +88,9 @@ async def test_each_frame_comes_before_the_next_is_made(tmp_path: Path, chunks_o
         assert sequences == [0, 1, 2]
         assert (frame.kind, frame.data["action_id"]) == ("terminal", ACTION)
         assert (await call).outcome == "completed"
-        replayed = await _followed(connection, chunks_only=chunks_only)
-        assert [_name(f) for f in replayed if f.kind == "chunk"] == ["chunk 0", "chunk 1", "chunk 2"]
-        again = await _followed(connection, cursor=replayed[-1].cursor)
+        replayed = await followed(connection, chunks_only=chunks_only)
+        assert [name_of(f) for f in replayed if f.kind == "chunk"] == ["chunk 0", "chunk 1", "chunk 2"]
+        again = await followed(connection, cursor=replayed[-1].cursor)
         assert [f.kind for f in again] == ["terminal"]
         pages: list[Any] = []
         cursor = None
@@ -157,12 +143,12 @@ async def test_a_follower_outlives_a_restart_of_the_server(tmp_path: Path, monke
         async with streaming_server(tmp_path, _scripted(turn), port=port or 0):
             clock.go_on.set()
             await reading
-            everything = await _followed(connection)
+            everything = await followed(connection)
         await connection.aclose()
-    names = [_name(frame) for frame in seen if frame.kind in ("chunk", "event")]
+    names = [name_of(frame) for frame in seen if frame.kind in ("chunk", "event")]
     assert names == list(dict.fromkeys(names))
     # A page has its events before its chunks, so the order of the two depends on what a page held.
-    assert sorted(names) == sorted(_name(frame) for frame in everything if frame.kind in ("chunk", "event"))
+    assert sorted(names) == sorted(name_of(frame) for frame in everything if frame.kind in ("chunk", "event"))
     assert seen[-1].kind == "terminal"
 
 
@@ -181,7 +167,7 @@ async def test_a_later_follower_gets_what_a_gone_one_did_not(tmp_path: Path) -> 
             seen = []
             async with aclosing(connection.follow(ACTION)) as frames:
                 async for frame in frames:
-                    seen.append(_name(frame))
+                    seen.append(name_of(frame))
                     if frame.kind == "position" and "chunk 0" in seen:
                         cursor = frame.cursor
                         break
@@ -192,10 +178,10 @@ async def test_a_later_follower_gets_what_a_gone_one_did_not(tmp_path: Path) -> 
             streaming_server(tmp_path, _scripted(turn)) as server,
             connected(str(server.base_url)) as connection,
         ):
-            rest = await _followed(connection, cursor=cursor)
+            rest = await followed(connection, cursor=cursor)
             with pytest.raises(PeerError) as caught:
-                await _followed(connection, cursor="aev_cursor_99999_none")
-    assert [_name(f) for f in rest if f.kind == "chunk"] == ["chunk 1", "chunk 2"]
+                await followed(connection, cursor="aev_cursor_99999_none")
+    assert [name_of(f) for f in rest if f.kind == "chunk"] == ["chunk 1", "chunk 2"]
     assert caught.value.code == "stream.cursor_expired"
 
 
@@ -231,7 +217,7 @@ async def test_wherever_the_connection_ends_every_frame_comes_once(breaks: bool,
 
         script = Script(answer, piece_bytes=piece_bytes)
         async with connected(transport=script, clock=NoWaiting()) as connection:
-            names = [_name(frame) for frame in await _followed(connection)]
+            names = [name_of(frame) for frame in await followed(connection)]
         assert names[:-1] in ([*WHOLE, "position c3"], WHOLE), cut
         assert names[-1] == "terminal c3"
 
@@ -245,8 +231,8 @@ async def test_the_server_says_when_to_come_again() -> None:
 
     script, clock = Script(answer), NoWaiting()
     async with connected(transport=script, clock=clock) as connection:
-        frames = await _followed(connection)
-    assert [_name(frame) for frame in frames] == ["chunk 0", "position c1", "terminal c1"]
+        frames = await followed(connection)
+    assert [name_of(frame) for frame in frames] == ["chunk 0", "position c1", "terminal c1"]
     assert script.cursors == [None, "c1", "c1"]
     assert clock.waits == [2.0, 3.0]
 
@@ -259,7 +245,7 @@ async def test_giving_up_names_the_last_position() -> None:
     script, clock = Script(answer), NoWaiting()
     async with connected(transport=script, clock=clock) as connection:
         with pytest.raises(StreamLost) as caught:
-            await _followed(connection, patience=Patience(max_tries=6))
+            await followed(connection, patience=Patience(max_tries=6))
     assert (caught.value.cursor, caught.value.details["cursor"], caught.value.uncertain) == ("c1", "c1", False)
     assert clock.waits == [0.25, 0.5, 1.0, 2.0, 4.0]
     assert script.cursors == [None, *["c1"] * 5]
@@ -277,7 +263,7 @@ async def test_a_proxy_that_cuts_long_connections_is_no_failure() -> None:
 
     script = Script(answer)
     async with connected(transport=script, clock=Hours()) as connection:
-        assert [frame.kind for frame in await _followed(connection)] == ["terminal"]
+        assert [frame.kind for frame in await followed(connection)] == ["terminal"]
     assert len(script.cursors) == 30
 
 
@@ -286,7 +272,7 @@ async def test_nobody_there_is_said_at_once() -> None:
     clock = NoWaiting()
     async with connected("http://127.0.0.1:9", clock=clock) as connection:
         with pytest.raises(ConnectionRefused):
-            await _followed(connection)
+            await followed(connection)
     assert clock.waits == []
 
 
@@ -331,7 +317,7 @@ async def test_what_can_not_become_better_is_asked_once(answer: Answer, code: st
     with running_stub(lambda _: answer) as stub:
         async with connected(stub.url, clock=NoWaiting()) as connection:
             with pytest.raises(ClientFailure) as caught:
-                await _followed(connection)
+                await followed(connection)
     assert (caught.value.code, caught.value.uncertain) == (code, False)
     assert [request.path for request in stub.requests] == ["/aip/v1/actions/act_1/events"]
 
@@ -341,7 +327,7 @@ async def test_a_frame_over_the_limit_is_not_read() -> None:
     script = Script(lambda _: (chunk(0, "x" * 4000), False), piece_bytes=100)
     async with connected(transport=script, max_response_bytes=2000) as connection:
         with pytest.raises(TooLarge):
-            await _followed(connection)
+            await followed(connection)
     assert len(script.cursors) == 1
 
 
@@ -355,7 +341,7 @@ async def test_a_server_that_makes_events_for_ever_and_no_position_is_left() -> 
     script = Script(answer)
     async with connected(transport=script, clock=NoWaiting()) as connection:
         with pytest.raises(StreamLost) as caught:
-            await _followed(connection)
+            await followed(connection)
     assert (caught.value.cursor, len(script.cursors)) == (None, 8)
 
 
@@ -364,59 +350,7 @@ async def test_frames_of_kinds_nobody_knows_are_passed_over() -> None:
     news = b"event: aip.stream.news\ndata: {}\n\nid: 5\n\n"
     script = Script(lambda _: (news + chunk(0) + terminal(), False))
     async with connected(transport=script) as connection:
-        assert [frame.kind for frame in await _followed(connection)] == ["chunk", "terminal"]
-
-
-@asynccontextmanager
-async def _streaming(answer: Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
-    """Serve in this loop: `answer` gets the head of a request; then the connection lasts until the client leaves."""
-    handling = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handling.append(asyncio.current_task())
-        head = await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-        await answer(head, writer)
-        await reader.read()
-        writer.close()
-        await writer.wait_closed()
-
-    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        await asyncio.gather(*filter(None, handling))
-
-
-@pytest.mark.requirement("client:follow:idle")
-@skipping
-async def test_a_silent_stream_is_left() -> None:
-    heads = []
-
-    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
-        heads.append(head)
-        writer.write(terminal("c1") if b"cursor" in head else page("c1", chunk(0)))
-
-    async with _streaming(answer) as url, connected(url, clock=NoWaiting()) as connection:
-        frames = await _followed(connection, patience=Patience(idle_s=5))
-    assert [_name(frame) for frame in frames] == ["chunk 0", "position c1", "terminal c1"]
-    assert len(heads) == 2
-
-
-@pytest.mark.requirement("client:follow:idle")
-@skipping
-async def test_a_comment_is_a_sign_of_life() -> None:
-    heads = []
-
-    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
-        heads.append(head)
-        for _ in range(4):
-            writer.write(b": keep-alive\n\n")
-            await asyncio.sleep(3)
-        writer.write(terminal("c1"))
-
-    async with _streaming(answer) as url, connected(url) as connection:
-        frames = await _followed(connection, patience=Patience(idle_s=5))
-    assert [frame.kind for frame in frames] == ["terminal"]
-    assert len(heads) == 1
+        assert [frame.kind for frame in await followed(connection)] == ["chunk", "terminal"]
 
 
 @pytest.mark.requirement("client:cancel:route")
@@ -439,25 +373,3 @@ async def test_cancelling_answers_the_result(tmp_path: Path) -> None:
         assert (result["status"], result["output"]["reason"]) == ("cancelled", "not needed")
         assert (await call).result == result
         assert (await connection.cancel(ACTION))["action_result"] == result
-
-
-@pytest.mark.requirement("client:cancel:route")
-@pytest.mark.parametrize(
-    ("answer", "code", "uncertain"),
-    [
-        (Answer(fate="cut"), "client.no_answer", True),
-        (Answer(status=502, body=b"<html>"), "client.http_failed", True),
-        (Answer(body=b"<html>"), "client.undecodable", True),
-        (Answer(status=404, body=b"no"), "client.http_failed", False),
-        (answers.refused("action.cancel_unsupported", "permanent", 400), "action.cancel_unsupported", False),
-    ],
-)
-async def test_a_lost_answer_to_a_cancel_is_uncertain(answer: Answer, code: str, uncertain: bool) -> None:
-    with running_stub(lambda _: answer) as stub:
-        async with connected(stub.url) as connection:
-            with pytest.raises(ClientFailure) as caught:
-                await connection.cancel(ACTION, "r")
-    assert (caught.value.code, caught.value.uncertain) == (code, uncertain)
-    assert [(request.target, request.json) for request in stub.requests] == [
-        ("/aip/v1/actions/act_1/cancel", {"reason": "r"})
-    ]

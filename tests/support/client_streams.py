@@ -5,17 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from aip_hermes import sse
-from aip_hermes.client import AipConnection
+from aip_hermes.client import AipConnection, StreamFrame
+from aip_hermes.ids import ActionId
 from aip_hermes.ports import SystemClock
 from aip_hermes.secret import Secret
 
-__all__ = ["TOKEN", "NoWaiting", "Script", "chunk", "connected", "event", "failure", "page", "terminal"]
+__all__ = [
+    "TOKEN",
+    "NoWaiting",
+    "Script",
+    "chunk",
+    "connected",
+    "event",
+    "failure",
+    "followed",
+    "name_of",
+    "page",
+    "terminal",
+]
 
 TOKEN = "requester-0123456789"
 ACTION = "act_1"
@@ -87,3 +101,18 @@ class Script(httpx.AsyncBaseTransport):
 def connected(base_url: str = "http://127.0.0.1:9", **members: Any) -> AipConnection:
     """Return a connection as the requester of the served settings."""
     return AipConnection(base_url=base_url, token=Secret(TOKEN), **members)
+
+
+def name_of(frame: StreamFrame) -> str:
+    """Say in a word what a frame is."""
+    if frame.kind == "chunk":
+        return f"chunk {frame.data['chunk']['sequence']}"
+    if frame.kind == "event":
+        return str(frame.data["event"]["id"])
+    return f"{frame.kind} {frame.cursor}"
+
+
+async def followed(connection: AipConnection, **members: Any) -> list[StreamFrame]:
+    """Return every frame of the action of these streams, to its end."""
+    async with asyncio.timeout(30), aclosing(connection.follow(ActionId(ACTION), **members)) as frames:
+        return [frame async for frame in frames]

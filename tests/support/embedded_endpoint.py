@@ -20,6 +20,7 @@ from aip_hermes.secret import Secret
 
 __all__ = [
     "KEY",
+    "SESSION_ROUTES",
     "FailingModel",
     "GatedModel",
     "HaltingModel",
@@ -34,6 +35,17 @@ __all__ = [
 
 KEY = "embedded-test-key-0123"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
+
+SESSION_ROUTES = [
+    ("GET", "/api/sessions"),
+    ("POST", "/api/sessions"),
+    ("GET", "/api/sessions/s"),
+    ("PATCH", "/api/sessions/s"),
+    ("DELETE", "/api/sessions/s"),
+    ("GET", "/api/sessions/s/messages"),
+    ("POST", "/api/sessions/s/fork"),
+    ("POST", "/api/sessions/s/chat"),
+]
 
 
 class RecordingModel:

@@ -70,10 +70,10 @@ class ActionReads(Reading):
         kinds: none for all.
         """
         params = {
-            "kinds": ",".join(kinds),
             "cursor": cursor,
             "limit": limit,
             "include_chunks": include_chunks,
+            "kinds": ",".join(kinds),
             "wait_ms": wait_ms,
         }
         return await self.get(events_path(action_id, chunks_only=False), params, expected="action_events")
