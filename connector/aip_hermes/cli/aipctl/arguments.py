@@ -17,6 +17,7 @@ from aip_hermes.ids import (
     ApprovalId,
     CapabilityId,
     EndpointId,
+    HermesSessionId,
     IdempotencyKey,
     Identity,
     IdentityError,
@@ -32,6 +33,7 @@ __all__ = [
     "CAPABILITY_ID",
     "DOCUMENT",
     "ENDPOINT_ID",
+    "HERMES_SESSION_ID",
     "IDEMPOTENCY_KEY",
     "JSON",
     "PRINCIPAL_ID",
@@ -165,6 +167,7 @@ CAPABILITY_ID = _Identity("capability id", CapabilityId)
 IDEMPOTENCY_KEY = _Identity("key", IdempotencyKey)
 AIP_SESSION_ID = _Identity("session id", AipSessionId)
 ENDPOINT_ID = _Identity("endpoint id", EndpointId)
+HERMES_SESSION_ID = _Identity("session id", HermesSessionId)
 PRINCIPAL_ID = _Identity("principal id", PrincipalId)
 RECEIPT_ID = _Identity("receipt id", ReceiptId)
 TENANT_ID = _Identity("tenant id", TenantId)

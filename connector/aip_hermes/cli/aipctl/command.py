@@ -17,6 +17,7 @@ from aip_hermes.cli.aipctl.receipts import receipt
 from aip_hermes.cli.aipctl.records import audit
 from aip_hermes.cli.aipctl.running import FAILED, INTERRUPTED
 from aip_hermes.cli.aipctl.terminal import drop_unwritten, open_streams, say
+from aip_hermes.cli.aipctl.transcripts import transcript
 
 __all__ = ["aipctl", "main"]
 
@@ -55,6 +56,7 @@ aipctl.add_command(approval)
 aipctl.add_command(events)
 aipctl.add_command(receipt)
 aipctl.add_command(audit)
+aipctl.add_command(transcript)
 
 
 def main() -> None:

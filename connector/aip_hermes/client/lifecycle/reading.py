@@ -6,11 +6,10 @@ page by page, each session once. Source: Hermes API server §3, §5.3; design D1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from aip_hermes.client.aip_client import AipClient
 from aip_hermes.client.hermes_objects import (
     Message,
     Session,
@@ -26,7 +25,9 @@ from aip_hermes.client.session_pages import read_all
 from aip_hermes.hermes_api import HermesCode
 from aip_hermes.ids import CapabilityId, EndpointId, HermesSessionId
 
-__all__ = ["Active", "Listed", "SessionReads"]
+__all__ = ["Active", "Call", "Listed", "SessionReads"]
+
+Call = Callable[[CapabilityId, dict[str, Any]], Awaitable[CallResult]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,10 +66,13 @@ class Listed:
 
 
 class SessionReads:
-    """Reads of one endpoint. Raises, from each method: the failures of AipClient; CallFailed for a read that failed."""
+    """Reads of one endpoint. call: makes one call of a capability with an input.
 
-    def __init__(self, client: AipClient, *, endpoint: EndpointId, page_size: int, rounds: int) -> None:
-        self._client = client
+    Raises, from each method: the failures of `call`; CallFailed for a read that failed.
+    """
+
+    def __init__(self, call: Call, *, endpoint: EndpointId, page_size: int, rounds: int) -> None:
+        self._call = call
         self._endpoint = endpoint
         self._page_size = page_size
         self._rounds = rounds
@@ -90,7 +94,7 @@ class SessionReads:
         if row is None:
             raise NoSuchSession(
                 f"endpoint {self._endpoint} has no session {session_id}",
-                next_step="look whether it was deleted (`steps()`), or create it under this id",
+                next_step="compare the id with the listing (`sessions_list`); it may have been deleted, or never made",
                 step=step,
                 session_id=session_id,
             )
@@ -158,7 +162,7 @@ class SessionReads:
         return page_of((await self._read("sessions_list", asked)).completed())
 
     async def _read(self, operation: str, input: Mapping[str, Any]) -> CallResult:
-        return await self._client.call(self.capability(operation), dict(input))
+        return await self._call(self.capability(operation), dict(input))
 
 
 def _is_missing(result: CallResult) -> bool:

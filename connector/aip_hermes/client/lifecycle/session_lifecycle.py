@@ -223,7 +223,7 @@ class SessionLifecycle:
         await journal.begin(server=self._client.origin)
         return Footing(
             reads=SessionReads(
-                self._client,
+                self._client.call,
                 endpoint=self._endpoint,
                 page_size=self._policy.page_size,
                 rounds=self._policy.rounds,
