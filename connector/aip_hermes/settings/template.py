@@ -49,6 +49,9 @@ tenant_id = {_text(tenant_id)}  # who may see and call it; without it every tena
 display_name = {_text(display_name)}
 turn_timeout_s = {turn_timeout_s}  # how long one turn of the agent may take
 on_closed = "forward"  # a turn on a closed session: "forward" as Hermes does, or "refuse"
+# approvers = 1  # how many different people have to approve a deletion
+# approver_selector = "tenant_policy"  # who may: see "Approvals"
+# approval_ttl_s = 900  # how long a request may stay undecided
 
 # One table per bearer token: whom it stands for and what it may do.
 [[tokens]]
