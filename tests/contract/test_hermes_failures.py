@@ -13,7 +13,6 @@ from aip_hermes.contract import load_operations
 from aip_hermes.contract.handler import Answer
 from aip_hermes.contract.operation import Operation
 from aip_hermes.errors import ActionFailed
-from aip_hermes.hermes.attempts import READ_SENDS
 from tests.support.hermes_calls import INPUTS, FakeClock, attempt, call_of, connector_of, endpoint_of, handler_of
 from tests.support.hermes_stub import KEY, Arrived, Reply, StubEndpoint, reply_error, reply_json, row_of
 from tests.support.skipping_loop import run_skipping
@@ -49,7 +48,17 @@ class Case:
 
     def sends_of(self, operation: Operation) -> int:
         """What reading consumes is read once."""
-        return READ_SENDS if self.again and operation.stream == "none" else 1
+        return 3 if self.again and operation.stream == "none" else 1
+
+    def reads_of(self, operation: Operation) -> int:
+        """Reads beside a mutation: what an approval shows, what is looked at before the one request, and, where
+        something may have begun, one row after a turn and both sides of a fork."""
+        shown = operation.approval is not None and operation.target is not None
+        before = (
+            operation.prepare != "none" and "session_id" in INPUTS[operation.name]
+        ) or operation.target is not None
+        after = {"none": 0, "row": int(self.uncertain), "fork": 0 if self.free else 2}[operation.confirm]
+        return shown + before + after
 
 
 def _text(status: int, body: str, kind: str = "text/plain") -> Reply:
@@ -154,6 +163,7 @@ def test_a_missed_deadline_does_not_advise_what_would_answer_the_stored_failure(
 
 @pytest.mark.requirement(
     "hermes:send:one-mutating-send",
+    "hermes:send:reads-of-a-mutation-once",
     "hermes:errors:again-only-where-free",
     "hermes:send:safe-reads-repeat",
     "hermes:answer:certain-is-proven",
@@ -169,7 +179,9 @@ def test_a_failure_is_sent_once_and_called_what_it_proves(operation: Operation, 
                 endpoint_of(stub.base_url), clock=FakeClock(), operations={operation.name: operation}
             )
             async with connecting as connector:
-                return await attempt(handler_of(connector, operation.name), call_of(operation.name)), stub
+                handler, call = handler_of(connector, operation.name), call_of(operation.name)
+                shown = None if operation.approval is None else await handler.describe(call)
+                return await attempt(handler, call, described=None if shown is None else shown.snapshot), stub
 
     outcome, stub = run_skipping(failing())
     assert isinstance(outcome, ActionFailed)
@@ -184,6 +196,7 @@ def test_a_failure_is_sent_once_and_called_what_it_proves(operation: Operation, 
         assert len(stub.reads) == case.sends_of(operation)
     else:
         assert len(stub.mutations) == 1
+        assert len(stub.reads) == case.reads_of(operation)
         assert outcome.uncertain is case.uncertain
         assert outcome.frees_key is case.free
         assert not (outcome.uncertain and outcome.retryable)

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aip_hermes.contract import load_capability_file, load_operations
+from aip_hermes.contract.schemas import operation_validator
 from aip_hermes.hermes.failures import InputRefused
 from aip_hermes.hermes.request import Mapped, map_call
 from tests.support.hermes_calls import INPUTS, call_of, endpoint_of
@@ -332,13 +333,19 @@ _TARGET = re.compile(r"/[A-Za-z0-9/._~%?&=-]*")
 
 
 @pytest.mark.requirement("hermes:request:one-or-refused")
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(name=st.sampled_from(sorted(_OPERATIONS)), values=_INPUTS)
-def test_any_json_input_maps_to_one_well_formed_request_or_is_refused(name: str, values: Mapping[str, Any]) -> None:
-    operation = _OPERATIONS[name]
+@pytest.mark.parametrize("name", _OPERATIONS)
+@settings(max_examples=30)
+@given(drawn=_INPUTS, beside=st.booleans())
+@example(drawn={}, beside=True)
+def test_any_json_input_maps_to_one_well_formed_request_or_is_refused(
+    name: str, drawn: Mapping[str, Any], beside: bool
+) -> None:
+    """beside: what is drawn stands beside a good input, so that requests are made and not only refusals."""
+    operation, values = _OPERATIONS[name], {**INPUTS[name], **drawn} if beside else drawn
     try:
         request = _map(name, values).request
     except InputRefused:
+        assert values != INPUTS[name]
         return
     assert _TARGET.fullmatch(request.target)
     path = request.target.split("?")[0]
@@ -352,3 +359,11 @@ def test_any_json_input_maps_to_one_well_formed_request_or_is_refused(name: str,
     for header, value in request.headers:
         assert re.fullmatch(rb"[^\x00-\x08\x0a-\x1f\x7f]+", value), header
     assert KEY.encode() not in request.target.encode() + (request.body or b"")
+
+
+@pytest.mark.requirement("hermes:request:one-or-refused")
+@pytest.mark.parametrize("name", _OPERATIONS)
+@settings(max_examples=8)
+@given(value=_JSON.filter(lambda value: not isinstance(value, dict)))
+def test_an_input_that_is_no_object_is_refused_by_its_schema(name: str, value: Any) -> None:
+    assert operation_validator(_OPERATIONS[name].input).violations(value)
