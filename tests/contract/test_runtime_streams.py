@@ -11,7 +11,7 @@ import pytest
 
 from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Chunk, Publish
-from aip_hermes.errors import RequestRefused
+from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.runtime import Runtime
 from tests.support.runtime_connector import ScriptedCancelled, ScriptedConnector
 from tests.support.runtime_site import (
@@ -288,3 +288,23 @@ async def test_who_may_cancel(tmp_path: Path, by: Any, code: str | None) -> None
             await runtime.cancel(given.id, by)
         assert refused.value.code == code
         assert (await runtime.status(given.id, owner())).state == "pending_approval"
+
+
+@pytest.mark.requirement("runtime:chunks:none-after-the-end")
+async def test_what_is_said_after_the_end_is_not_kept(tmp_path: Path) -> None:
+    spoken: list[Publish] = []
+
+    async def stream(publish: Publish) -> Answer:
+        spoken.append(publish)
+        await publish(Chunk(kind="data", data={}, text="in time"))
+        return Answer(output=STREAMED)
+
+    site = streaming_site(tmp_path, stream)
+    given = action("session_chat", mode="streaming")
+    async with site.open() as runtime:
+        await site.submit(runtime, given, owner())
+        with pytest.raises(ActionFailed) as refused:
+            await spoken[0](Chunk(kind="data", data={}, text="too late"))
+        _, chunks = await pages(runtime, given.id, include_chunks=True)
+    assert refused.value.code == "runtime.chunk_not_stored"
+    assert [chunk.sequence for chunk in chunks] == [0]

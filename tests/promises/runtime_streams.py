@@ -9,6 +9,12 @@ PROMISES = (
         sentence="A chunk can be read while its action still runs, and its event was stored with it.",
     ),
     Promise(
+        id="runtime:chunks:none-after-the-end",
+        source="design D17, D23",
+        sentence="Only the attempt that runs adds chunks: what is said after its end, or under a lost lease, is not "
+        "kept.",
+    ),
+    Promise(
         id="runtime:chunks:ordered",
         source="runtime behaviour §16",
         sentence="Chunks count from 0 without gaps, over attempts and restarts.",

@@ -202,7 +202,14 @@ class Attempts:
             session_id=submission.context.aip_session_id,
             correlation_id=submission.context.correlation_id,
         )
-        return Chunks(self._footing, origin=origin, about=named_by(submission)).publish
+        chunks = Chunks(
+            self._footing,
+            origin=origin,
+            attempt=submission.attempt,
+            lease=submission.lease,
+            about=named_by(submission),
+        )
+        return chunks.publish
 
     async def _confirm(self, submission: Submission, call: Call, prepared: Prepared, outcome: Outcome) -> Outcome:
         seconds = (self._footing.limits.confirm_ms + self._footing.limits.overrun_ms) / 1000

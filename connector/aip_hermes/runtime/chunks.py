@@ -21,15 +21,27 @@ __all__ = ["Chunks", "chunk_event_id"]
 
 
 class Chunks:
-    """Publishes for one attempt; what `send` gets as its `publish`. about: the subjects of its text (design D23)."""
+    """Publishes for one attempt; what `send` gets as its `publish`.
 
-    def __init__(self, footing: Footing, *, origin: Origin, about: frozenset[str] = frozenset()) -> None:
+    lease: the number under which it runs. about: the subjects of its text (design D23).
+    """
+
+    def __init__(
+        self,
+        footing: Footing,
+        *,
+        origin: Origin,
+        attempt: int,
+        lease: int | None,
+        about: frozenset[str] = frozenset(),
+    ) -> None:
         self._footing = footing
         self._origin = origin
+        self._claim = {"attempt": attempt, "lease": lease}
         self._about = about
 
     async def publish(self, chunk: Chunk) -> None:
-        """Store a chunk and its event durably. Raises: ChunkNotStored."""
+        """Store a chunk and its event durably. Raises: ChunkNotStored, also once the attempt has ended."""
         await self._footing.faults.reach("before_publish")
         try:
             await self._footing.database.write(lambda connection: self._append(connection, chunk))
@@ -51,10 +63,19 @@ class Chunks:
             data=chunk.data,
             part=wire.TextPart(type="text", text=chunk.text, format="plain") if chunk.text else None,
         )
-        connection.execute(
+        appended = connection.execute(
             QUERIES["append_chunk"],
-            {**address, "sequence": sequence, "kind": chunk.kind, "chunk": to_json(stored.wire()), "now": now},
+            {
+                **address,
+                **self._claim,
+                "sequence": sequence,
+                "kind": chunk.kind,
+                "chunk": to_json(stored.wire()),
+                "now": now,
+            },
         )
+        if not appended:
+            raise ChunkNotStored("the attempt that a chunk belongs to has ended; the chunk is not kept")
         append_event(
             connection,
             origin,

@@ -1,7 +1,10 @@
 -- name: append_chunk
--- One chunk behind all that the action has.
+-- One chunk behind all that the action has; no row comes back when the attempt that says it has ended or was lost.
 INSERT INTO chunks (tenant, action_id, sequence, kind, chunk, published_at)
-VALUES (:tenant, :action_id, :sequence, :kind, :chunk, :now);
+SELECT :tenant, :action_id, :sequence, :kind, :chunk, :now FROM actions
+WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND attempt = :attempt
+    AND (:lease IS NULL OR lease_number = :lease)
+RETURNING sequence;
 
 -- name: last_chunk
 -- The highest sequence of an action; no row before the first chunk.
