@@ -87,4 +87,9 @@ PROMISES = (
         sentence="A source whose messages a fork answers for, a fork that is half done and a row that came back are "
         "seen, named and never taken for what was wanted.",
     ),
+    Promise(
+        id="docs:session-tutorial",
+        source="issue 5",
+        sentence="The program and the commands of the tutorial run as they stand, with a kill in between.",
+    ),
 )
