@@ -19,7 +19,6 @@ __all__ = [
     "CapabilityId",
     "CorrelationId",
     "EndpointId",
-    "EventId",
     "HermesSessionId",
     "HermesSessionKey",
     "IdempotencyKey",
@@ -87,12 +86,6 @@ class MessageId(Identity):
     """One envelope; claimed once within the replay window."""
 
     prefix = "msg_"
-
-
-class EventId(Identity):
-    """One event of the log."""
-
-    prefix = "evt_"
 
 
 class ReceiptId(Identity):

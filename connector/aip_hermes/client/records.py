@@ -150,9 +150,9 @@ class RecordReads(Reading):
         }
         return await self.get("/aip/v1/audit/events", params, expected="audit_query_result")
 
-    async def aip_sessions(self, **params: object) -> JsonObject:
-        """Return `{"session_list": …}` of AIP sessions; a Hermes transcript is none. params: the query of the route."""
-        return await self.get("/aip/v1/sessions", params, expected="session_list")
+    async def aip_sessions(self, *, cursor: str | None = None, limit: int | None = None) -> JsonObject:
+        """Return one page, `{"session_list": …}`, of AIP sessions; a Hermes transcript is none."""
+        return await self.get("/aip/v1/sessions", {"cursor": cursor, "limit": limit}, expected="session_list")
 
     async def aip_session(self, session_id: AipSessionId) -> JsonObject:
         """Return `{"session_view": …}`. Raises: PeerError `session.not_found`."""
@@ -173,11 +173,11 @@ class RecordReads(Reading):
         [(place, value)] = named
         return await self.get(f"/aip/v1/transactions/{place}{segment(value)}", expected="transaction_view")
 
-    async def resources(self, **params: object) -> JsonObject:
-        """Return `{"resource_list": …}`. params: the query of the route."""
-        return await self.get("/aip/v1/resources", params, expected="resource_list")
+    async def resources(self, *, cursor: str | None = None, limit: int | None = None) -> JsonObject:
+        """Return one page, `{"resource_list": …}`."""
+        return await self.get("/aip/v1/resources", {"cursor": cursor, "limit": limit}, expected="resource_list")
 
-    async def resource(self, resource_id: str, **params: object) -> JsonObject:
+    async def resource(self, resource_id: str) -> JsonObject:
         """Return `{"resource_read_result": …}`. Raises: PeerError `resource.not_found`."""
         path = f"/aip/v1/resources/{segment(resource_id)}"
-        return await self.get(path, params, expected="resource_read_result")
+        return await self.get(path, expected="resource_read_result")
