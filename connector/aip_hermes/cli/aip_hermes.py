@@ -194,6 +194,53 @@ def conformance(evidence: Path | None, as_json: bool) -> None:
     sys.exit(_run(_cancelled_by_signals(run_conformance(evidence=evidence, as_json=as_json))))
 
 
+@main.command()
+@click.argument("url", required=False)
+@click.option("--token-file", type=FILE, help="File (0600) with the token of who asks.")
+@click.option("--reviewer-token-file", type=FILE, help="File (0600) with the token of another principal, who decides.")
+@click.option("--endpoint", default="primary", show_default=True, help="Of the server's Hermes endpoints.")
+@click.option("--evidence", type=FOLDER, default=Path("aip-hermes-evidence"), show_default=True, help="Written there.")
+@click.option("--revision", metavar="TEXT", help="Of what is deployed, for the record.")
+@click.option("--tls-ca-file", type=FILE, help="An authority of your own, for https.")
+@click.option("--keep-sessions", is_flag=True, help="Leave the sessions that it makes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document instead of its path.")
+@click.option("--check", "checked", type=FILE, metavar="FILE", help="Validate evidence instead; no URL.")
+def verify(
+    url: str | None, token_file: Path | None, reviewer_token_file: Path | None, endpoint: str, evidence: Path,
+    revision: str | None, tls_ca_file: Path | None, keep_sessions: bool, as_json: bool, checked: Path | None,
+) -> None:  # fmt: skip
+    """Play the client checklist at URL and write evidence.
+
+    Fourteen points on a live AIP server, with sessions of its own, which it takes away again where a reviewer's token
+    lets it. Exit 0 where every point passed or does not apply, 1 otherwise.
+    """
+    from aip_hermes.cli.verify import run_check, run_verify
+    from aip_hermes.ids import EndpointId
+
+    if (url is None) == (checked is None):
+        raise click.UsageError("give the URL of an AIP server, or --check FILE")
+    if checked is not None:
+        path = checked
+        sys.exit(_guarded(lambda: run_check(path)))
+    if token_file is None:
+        raise click.UsageError("--token-file names the file with the token of who asks")
+    try:
+        named = EndpointId(endpoint)
+    except ValueError as error:
+        raise click.UsageError(f"--endpoint: {error}") from None
+    sys.exit(
+        _run(
+            _cancelled_by_signals(
+                run_verify(
+                    url=url or "", token_file=token_file, reviewer_token_file=reviewer_token_file, endpoint=named,
+                    evidence=evidence, revision=revision, tls_ca_file=tls_ca_file, keep_sessions=keep_sessions,
+                    as_json=as_json,
+                )
+            )
+        )
+    )  # fmt: skip
+
+
 async def _cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:
     """Let Ctrl-C, SIGTERM and a closed terminal cancel the work once: it takes its children and its folder along.
 
