@@ -311,5 +311,6 @@ async def test_a_folder_for_the_file_is_made_for_its_owner(tmp_path: Path) -> No
         await fresh.remember(group="case-1", name="effective", value={"session_id": "s2"})
         await fresh.remember(group="case-1", name="effective", value={"session_id": "s3"})
         assert await fresh.recall(group="case-1") == {"effective": {"session_id": "s3"}}
+        assert await fresh.remember_first(group="case-1", name="effective", value="later") == {"session_id": "s3"}
         assert await fresh.recall(group="case-2") == {}
     assert os.stat(tmp_path / "new").st_mode & 0o077 == 0

@@ -87,6 +87,10 @@ class Kept:
     async def remember(self, *, group: str, name: str, value: Any) -> None:
         self._do("remember")
 
+    async def remember_first(self, *, group: str, name: str, value: Any) -> Any:
+        self._do("remember_first")
+        return value
+
     async def recall(self, *, group: str) -> dict[str, Any]:
         return {}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,17 @@ from typing import Any
 import pytest
 
 from aip_hermes.client import SqliteIdentityStore
-from aip_hermes.client.lifecycle import ClosedSession, DeleteConfirmed, NotApplied, OpenSession, SessionLifecycle
+from aip_hermes.client.lifecycle import (
+    ClosedSession,
+    DecisionPending,
+    DeleteConfirmed,
+    LifecyclePolicy,
+    NotApplied,
+    OpenSession,
+    SessionLifecycle,
+    UnknownYet,
+    WrongTransition,
+)
 from tests.support.client_site import sid
 from tests.support.embedded_endpoint import RecordingModel
 from tests.support.lifecycle_site import Fate, LifecycleSite, LosingTransport, approve, lifecycle_site
@@ -171,3 +183,40 @@ async def test_a_walk_that_ends_at_every_point_of_every_step_is_finished_by_othe
     # Six points of each of seven steps, and those of a deletion, which is decided in between.
     assert runs == len(stops.seen) + 1
     assert len(stops.seen) > 40
+
+
+@pytest.mark.requirement("lifecycle:shared")
+async def test_two_processes_on_one_lifecycle_make_each_change_once(tmp_path: Path) -> None:
+    """Each has its own client and its own connection to one file of identities."""
+
+    async def runs(site: LifecycleSite) -> None:
+        async with SqliteIdentityStore(tmp_path / "ids.db") as store, site.client(store=store) as client:
+            life = SessionLifecycle(client, name="walk")
+            with contextlib.suppress(DecisionPending):
+                await walk(life, "w")
+                return
+            await approve(site)
+            await walk(life, "w")
+
+    async with lifecycle_site(tmp_path, model=RecordingModel()) as site, asyncio.timeout(120):
+        await asyncio.gather(*(runs(site) for _ in range(3)))
+        assert site.relay.changes == changes_of("w")
+        assert await site.rows() == left_by("w")
+
+
+@pytest.mark.requirement("lifecycle:person-decides")
+async def test_what_is_on_its_way_again_is_no_longer_decidable(site: LifecycleSite, store: SqliteIdentityStore) -> None:
+    async with site.client(store=store) as client:
+        life = site.lifecycle(client, policy=LifecyclePolicy(wait_s=0.01))
+        site.relay.fates = ["cut"]
+        with pytest.raises(UnknownYet) as unknown:
+            await life.rename(S, "Renamed", step="rename")
+        assert (unknown.value.uncertain, unknown.value.retryable) == (True, True)
+        for outcome in ("again", "applied"):
+            with pytest.raises(WrongTransition):
+                await life.decide("rename", outcome=outcome, by="human:a", reason="impatient")
+        with pytest.raises(NotApplied):
+            await site.lifecycle(client).rename(S, "Renamed", step="rename")
+        await life.decide("rename", outcome="again", by="human:a", reason="proven not to be there")
+        await life.rename(S, "Renamed", step="rename")
+        assert len(site.relay.changes) == 1

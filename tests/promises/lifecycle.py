@@ -92,4 +92,9 @@ PROMISES = (
         source="issue 5",
         sentence="The program and the commands of the tutorial run as they stand, with a kill in between.",
     ),
+    Promise(
+        id="lifecycle:shared",
+        source="issue 5; design D3",
+        sentence="Processes that run one lifecycle at once send one action for each step, and each finds the same end.",
+    ),
 )

@@ -129,6 +129,9 @@ class IdentityStore(Protocol):
     async def remember(self, *, group: str, name: str, value: Any) -> None:
         """Keep one JSON value of a group, in place of an earlier one of that name. No transcript, no credential."""
 
+    async def remember_first(self, *, group: str, name: str, value: Any) -> Any:
+        """Keep one JSON value of a group unless there is one of that name; return the one that is kept then."""
+
     async def recall(self, *, group: str) -> dict[str, Any]:
         """Return every value that was remembered of a group, by name."""
 

@@ -104,6 +104,12 @@ class SqliteIdentityStore:
         values = {"call_group": group, "name": name, "value": _to_json(value), "now": self._clock.now_ms()}
         await self._write(lambda db: db.execute(_QUERIES["remember"], values))
 
+    async def remember_first(self, *, group: str, name: str, value: Any) -> Any:
+        """See IdentityStore."""
+        values = {"call_group": group, "name": name, "value": _to_json(value), "now": self._clock.now_ms()}
+        rows = await self._write(lambda db: db.execute(_QUERIES["remember_first"], values))
+        return json.loads(rows[0]["value"])
+
     async def recall(self, *, group: str) -> dict[str, Any]:
         """See IdentityStore."""
         values = {"call_group": group}

@@ -43,6 +43,12 @@ DELETE FROM calls WHERE state = 'settled' AND updated_at < :before RETURNING act
 INSERT INTO memory (call_group, name, value, updated_at) VALUES (:call_group, :name, :value, :now)
 ON CONFLICT (call_group, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at;
 
+-- name: remember_first
+-- Write one value of a group unless there is one; the update changes nothing and lets the kept one be returned.
+INSERT INTO memory (call_group, name, value, updated_at) VALUES (:call_group, :name, :value, :now)
+ON CONFLICT (call_group, name) DO UPDATE SET value = memory.value
+RETURNING value;
+
 -- name: recall
 -- Every value of a group.
 SELECT name, value FROM memory WHERE call_group = :call_group ORDER BY name;

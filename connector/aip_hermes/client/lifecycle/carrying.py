@@ -64,6 +64,9 @@ class Carrier:
         """Bring a step to its end. may_wait: return where a reviewer has to decide, instead of raising."""
         if plan.state in ("failed", "not_applied"):
             raise self._stuck(plan)
+        if plan.stuck is not None:
+            # From here on it may move again: what was decidable before is not any more.
+            plan = await self._journal.keep(replace(plan, stuck=None))
         ends = self._clock.monotonic() + self._wait_s
         result = await self._known(plan, input, capability_id=capability_id, ends=ends)
         match result.outcome:

@@ -19,6 +19,7 @@ __all__ = ["Footing"]
 
 _MAX_NAME_CHARS: Final = 200
 _READ: Final = "read"
+_TARGET: Final = "target"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +58,13 @@ class Footing:
             plan = self.journal.fresh(
                 step=step, operation=operation, content=content, session_id=target, new_session_id=new_session_id
             )
-        read = await before(target)
-        plan = await self.journal.keep(replace(plan, session_id=target, before={**read, _READ: True}))
+        target_name = None if target is None else str(target)
+        read = {**await before(target), _READ: True, _TARGET: target_name}
+        # Another process may run the same step now: what the first of them read and aimed at counts for both.
+        read = dict(await self.journal.keep_before(plan, read))
+        aim = read[_TARGET]
+        target = None if aim is None else HermesSessionId(aim)
+        plan = await self.journal.keep(replace(plan, session_id=target, before=read))
         await self.faults.reach("lifecycle_planned")
         return plan
 

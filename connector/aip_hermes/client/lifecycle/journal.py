@@ -22,6 +22,7 @@ __all__ = ["Journal", "Plan", "State"]
 State = Literal["planned", "failed", "not_applied", "done"]
 
 _BEGUN: Final = "begun"
+_BEFORE: Final = "before:"
 _STEP: Final = "step:"
 _MOVED: Final = "moved:"
 _KEY: Final = "session_key:"
@@ -120,6 +121,12 @@ class Journal:
         """Keep a step as it stands now, and return it."""
         await self._store.remember(group=self.group, name=_STEP + plan.step, value=plan.wire())
         return plan
+
+    async def keep_before(self, plan: Plan, read: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Keep what was read before an attempt is first sent, and return what stands: of two who read, the first."""
+        name = f"{_BEFORE}{plan.attempt}:{plan.step}"
+        kept: Mapping[str, Any] = await self._store.remember_first(group=self.group, name=name, value=dict(read))
+        return kept
 
     async def plan(self, step: str, *, operation: str | None = None, content: str | None = None) -> Plan | None:
         """Return a step, or None. Raises: StepChanged where it was begun with something else."""
