@@ -14,7 +14,17 @@ from aip_hermes.database.failures import StoreFailure, StoreUnavailable, transla
 from aip_hermes.database.owner import LOCK_NAME
 from aip_hermes.database.untouched import beside, open_untouched
 
-__all__ = ["Copied", "CopyRefused", "Progress", "back_up", "draft_beside", "drop_draft", "sync_folder"]
+__all__ = [
+    "Copied",
+    "CopyRefused",
+    "Progress",
+    "back_up",
+    "copy_into",
+    "draft_beside",
+    "drop_draft",
+    "sync_file",
+    "sync_folder",
+]
 
 Progress = Callable[[int, int], None]
 """Told (pages done, pages in all) as a copy goes on."""
@@ -54,7 +64,7 @@ def back_up(
     with open_untouched(path, migrations=migrations, application_id=application_id) as store:
         draft = draft_beside(target)
         try:
-            problems = _copy(store.raw, draft, progress)
+            problems = copy_into(draft, store.raw, progress)
             if problems:
                 raise StoreUnavailable(
                     f"the copy of {path} is damaged ({problems[0]}), so the store is; `aip-hermes doctor` says more",
@@ -77,6 +87,15 @@ def drop_draft(draft: Path) -> None:
     """Remove a draft, if it still has that name, and what the engine left beside it."""
     for file in (draft, *(beside(draft, suffix) for suffix in ("-journal", "-wal", "-shm"))):
         file.unlink(missing_ok=True)
+
+
+def sync_file(path: Path) -> None:
+    """Make the bytes of a file durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
@@ -115,8 +134,8 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def _copy(source: sqlite3.Connection, draft: Path, progress: Progress | None) -> list[str]:
-    """Copy one snapshot into `draft`; return what is wrong with the copy."""
+def copy_into(draft: Path, source: sqlite3.Connection, progress: Progress | None) -> list[str]:
+    """Copy one snapshot of `source` into `draft`; return what is wrong with the copy. Raises: StoreFailure."""
     told = None if progress is None else lambda _status, left, total: progress(total - left, total)
     target = sqlite3.connect(draft, isolation_level=None)
     try:
@@ -137,11 +156,7 @@ def _copy(source: sqlite3.Connection, draft: Path, progress: Progress | None) ->
 
 
 def _publish(draft: Path, target: Path, *, force: bool) -> None:
-    descriptor = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_file(draft)
     if force:
         draft.replace(target)
     else:

@@ -14,7 +14,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from aip_hermes.database.backup import CopyRefused, Progress, draft_beside, drop_draft, sync_folder
+from aip_hermes.database.backup import (
+    CopyRefused,
+    Progress,
+    copy_into,
+    draft_beside,
+    drop_draft,
+    sync_file,
+    sync_folder,
+)
 from aip_hermes.database.failures import StoreUnavailable, translated
 from aip_hermes.database.owner import OwnerLock
 from aip_hermes.database.untouched import beside, check_ours, connect_untouched, open_untouched
@@ -55,26 +63,16 @@ def restore(
             raise CopyRefused(f"{beside(path, '-wal')} is a log without its store; move it away first")
         draft = draft_beside(path)
         try:
-            _copy(source.raw, draft, backup, progress)
+            problems = copy_into(draft, source.raw, progress)
+            if problems:
+                message = f"{backup} is damaged ({problems[0]}); the store was not touched"
+                raise StoreUnavailable(message, kind="corrupt")
+            sync_file(draft)
             kept = path.with_name(f"{path.name}.before-restore-{now_ms}") if there else None
             _swap(path, draft, kept)
         finally:
             drop_draft(draft)
     return Restored(path=path, kept=kept, size=path.stat().st_size)
-
-
-def _copy(source: sqlite3.Connection, draft: Path, backup: Path, progress: Progress | None) -> None:
-    told = None if progress is None else lambda _status, left, total: progress(total - left, total)
-    try:
-        with closing(sqlite3.connect(draft, isolation_level=None)) as target:
-            source.backup(target, pages=512, progress=told)
-            target.execute("PRAGMA journal_mode = DELETE").fetchone()
-            found = [str(row[0]) for row in target.execute("PRAGMA integrity_check(20)")]
-    except sqlite3.Error as error:
-        raise translated(error) from error
-    if found != ["ok"]:
-        raise StoreUnavailable(f"{backup} is damaged ({found[0]}); the store was not touched", kind="corrupt")
-    _sync(draft)
 
 
 def _swap(path: Path, draft: Path, kept: Path | None) -> None:
@@ -96,7 +94,7 @@ def _swap(path: Path, draft: Path, kept: Path | None) -> None:
     for suffix in ("", *_LOGS):
         if beside(path, suffix).exists():
             shutil.copy2(beside(path, suffix), beside(kept, suffix))
-            _sync(beside(kept, suffix))
+            sync_file(beside(kept, suffix))
     sync_folder(path.parent)
     for suffix in _LOGS:
         beside(path, suffix).unlink(missing_ok=True)
@@ -127,11 +125,3 @@ def _fold(old: sqlite3.Connection, path: Path) -> None:
 
 def _filled(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
