@@ -152,6 +152,33 @@ async def test_a_proxy_of_the_environment_is_used_for_other_hosts(monkeypatch: p
     assert proxy.arrived[0].target == "http://hermes.example/health"
 
 
+@pytest.mark.requirement("hermes:transport:loopback-meets-no-proxy")
+@pytest.mark.parametrize("excepted", ["hermes.example", "hermes.example:8642", ".example", "*"])
+async def test_a_host_that_the_environment_excepts_meets_no_proxy(
+    excepted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with StubEndpoint() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, proxy.base_url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(name, excepted)
+        async with HermesClient(endpoint_of("http://hermes.example:8642/")) as client:
+            with pytest.raises(ExchangeFailed) as refused:
+                await client.send(_request())
+    assert not refused.value.sent
+    assert proxy.arrived == []
+
+
+@pytest.mark.requirement("hermes:transport:no-cookies")
+async def test_no_cookie_is_sent_back() -> None:
+    cookie = {"set-cookie": "caller=first; Path=/", "content-type": "application/json"}
+    async with StubEndpoint() as stub, HermesClient(endpoint_of(stub.base_url)) as client:
+        stub.on("GET", "/health", Reply(status=200, body=b"{}", headers=cookie))
+        for _ in range(2):
+            assert (await client.send(_request())).status == 200
+    assert [request.headers.get("cookie") for request in stub.arrived] == [None, None]
+
+
 @pytest.mark.requirement("hermes:send:deadline")
 @skipping
 async def test_a_deadline_before_the_answer_leaves_a_mutation_uncertain() -> None:

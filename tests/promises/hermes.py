@@ -215,6 +215,11 @@ PROMISES = (
         sentence="A redirect is never followed.",
     ),
     Promise(
+        id="hermes:transport:no-cookies",
+        source="design D18; connector contract §10",
+        sentence="A cookie of one answer goes along with no other call.",
+    ),
+    Promise(
         id="hermes:transport:loopback-meets-no-proxy",
         source="field report F112",
         sentence="Loopback traffic meets no proxy of the environment; other hosts use it.",

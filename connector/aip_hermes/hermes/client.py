@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Final, Self, cast
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -30,6 +31,7 @@ Transport = httpx.AsyncBaseTransport
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
+_TIMES: Final = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()
 _MUTATION_IDLE_S: Final = 1.0
 _READ_IDLE_S: Final = 4.0  # under the five seconds after which many a proxy closes
 
@@ -54,10 +56,17 @@ class HermesClient:
         self._origin = httpx.URL(endpoint.base_url)
         self._max_json_bytes = max_json_bytes or load_capability_file().connector.max_json_response_bytes
         # Loopback traffic never meets a proxy, whatever the environment says.
-        environment = transport is None and not endpoint.loopback
+        proxy = None if endpoint.loopback else _proxy_of(self._origin)
         tls = _tls(endpoint)
-        self._mutations = _http_client(_MUTATION_IDLE_S, transport=transport, trust_env=environment, tls=tls)
-        self._reads = _http_client(_READ_IDLE_S, transport=transport, trust_env=environment, tls=tls)
+        self._mutations = transport or _connections(_MUTATION_IDLE_S, proxy=proxy, tls=tls)
+        self._reads = transport or _connections(_READ_IDLE_S, proxy=proxy, tls=tls)
+        self._headers = [
+            (b"accept", b"*/*"),
+            # identity: a compressed answer would have to be unpacked before its size is known.
+            (b"accept-encoding", b"identity"),
+            (b"connection", b"keep-alive"),
+            (b"user-agent", _user_agent().encode("ascii")),
+        ]
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,7 +90,7 @@ class HermesClient:
         with progress.judging():
             message = self._message(request, progress)
             async with asyncio.timeout(request.timeout_s):
-                answer = await self._pool(request).send(message, stream=True)
+                answer = await self._pool(request).handle_async_request(message)
                 progress.status = answer.status_code
                 try:
                     return await _whole(answer, self._max_json_bytes)
@@ -101,23 +110,25 @@ class HermesClient:
         with progress.judging(ends_at):
             message = self._message(request, progress)
             async with _patience(ends_at, idle_s):
-                answer = await self._pool(request).send(message, stream=True)
+                answer = await self._pool(request).handle_async_request(message)
         progress.status = answer.status_code
         try:
             yield Incoming(answer, progress, ends_at=ends_at, idle_s=idle_s, max_json_bytes=self._max_json_bytes)
         finally:
             await answer.aclose()
 
-    def _pool(self, request: RequestSpec) -> httpx.AsyncClient:
+    def _pool(self, request: RequestSpec) -> Transport:
         return self._mutations if request.mutation else self._reads
 
     def _message(self, request: RequestSpec, progress: _Progress) -> httpx.Request:
-        return self._pool(request).build_request(
+        given = [(name.lower().encode("ascii"), value) for name, value in request.headers]
+        names = {name for name, _ in given}
+        return httpx.Request(
             request.method,
             self._origin.copy_with(raw_path=request.target.encode("ascii")),
-            headers=[(name.encode("ascii"), value) for name, value in request.headers],
+            headers=[*(pair for pair in self._headers if pair[0] not in names), *given],
             content=request.body,
-            extensions={"trace": progress.note},
+            extensions={"trace": progress.note, "timeout": _TIMES},
         )
 
 
@@ -213,19 +224,24 @@ class _Progress:
         return ExchangeFailed(reason, sent=sent, status=self.status)
 
 
-def _http_client(
-    idle_s: float, *, transport: Transport | None, trust_env: bool, tls: ssl.SSLContext
-) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
+def _connections(idle_s: float, *, proxy: str | None, tls: ssl.SSLContext) -> Transport:
+    """Return a pool of connections, without the client that httpx puts around it: no cookie of an answer may go along
+    with another call, and neither redirects nor authentication are for a library to follow."""
+    return httpx.AsyncHTTPTransport(
         verify=tls,
-        transport=transport,
-        trust_env=trust_env,
-        follow_redirects=False,
-        timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        trust_env=False,
+        proxy=proxy,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=idle_s),
-        # identity: a compressed answer would have to be unpacked before its size is known.
-        headers={"user-agent": _user_agent(), "accept-encoding": "identity"},
     )
+
+
+def _proxy_of(origin: httpx.URL) -> str | None:
+    """Return the proxy that the environment names for an origin, or None."""
+    if proxy_bypass(origin.netloc.decode("ascii")):
+        return None
+    named = getproxies()
+    proxy = named.get(origin.scheme) or named.get("all")
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
 
 
 def _tls(endpoint: Endpoint) -> ssl.SSLContext:
