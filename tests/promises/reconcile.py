@@ -132,4 +132,16 @@ PROMISES = (
         sentence="A run that was to stop is judged by its status; a run that was to hear an answer by whether it still"
         " waits.",
     ),
+    Promise(
+        id="reconcile:rivals",
+        source="design §5; issue 5 (concurrent change between intent and reconciliation)",
+        sentence="What another action made, forked, started or changed is never taken for the work of a lost one that"
+        " wanted the same, nor for a sign that it did nothing; one that is proven to have done nothing is no rival.",
+    ),
+    Promise(
+        id="reconcile:rules:clocks",
+        source="design §5 (after an in-place compaction: by time, minus the slack)",
+        sentence="Where a turn can only be looked for by time, or not all of a transcript is shown, that it is missing"
+        " proves nothing.",
+    ),
 )

@@ -82,12 +82,13 @@ async def after(
     facts: Mapping[str, Any] | None = None,
     tenant: str = "tenant-a",
     said_again: Sequence[bool] = (),
+    said_in: str | None = None,
     **endpoint: Any,
 ) -> Verdict:
     """Return the verdict about an action that was prepared on the row `before` and finds the endpoint as `now`.
 
-    seconds: since its end. said_again: other turns that said the same, and whether they completed. Checks that
-    everything that was asked of the endpoint is a read.
+    seconds: since its end. said_again: other turns that said the same, and whether they completed; said_in: the session
+    that they named, where it is another one. Checks that everything that was asked of the endpoint is a read.
     """
     clock = FakeClock(round(INTENT_S * 1000))
     if facts is None:
@@ -100,7 +101,7 @@ async def after(
         intent_at_ms=round(INTENT_S * 1000),
         settled_at_ms=round(INTENT_S * 1000),
         details=details or {},
-        beside=tuple(Beside(facts=facts, certain=certain) for certain in said_again),
+        beside=tuple(Beside(facts=_naming(facts, said_in), certain=certain) for certain in said_again),
     )
     async with HermesConnector(
         [endpoint_of(**endpoint)], clock=clock, faults=NoFaults(), transport=now, quiet=QuietTimes(turns_s=900)
@@ -109,6 +110,10 @@ async def after(
     assert {method for method, _ in now.asked} <= {"GET"}
     assert len(verdict.evidence) <= len(now.asked) + 4
     return verdict
+
+
+def _naming(facts: Mapping[str, Any], session_id: str | None) -> Mapping[str, Any]:
+    return facts if session_id is None else {**facts, "before": {**facts["before"], "session_id": session_id}}
 
 
 async def _prepared(

@@ -42,11 +42,13 @@ class Evidence:
 class Beside:
     """Another action of the same connector and tenant that was sent about then or later.
 
-    facts: as those of `Uncertain`. certain: it completed, so that what it did is there too; otherwise it may be.
+    facts: as those of `Uncertain`. certain: it took effect, so that what it did is there too; otherwise it may be.
+    earlier: it had ended before the action in question was sent, shortly before.
     """
 
     facts: Mapping[str, Any]
     certain: bool
+    earlier: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -39,7 +39,9 @@ EVENT_KIND: Final = "aip.action.reconciled"
 NOT_SETTLED_RETRY_MS: Final = 1_000
 BESIDE_MS: Final = 86_400_000
 """How long before an action another one may have ended uncertain whose effect came late."""
-MAX_BESIDE: Final = 10_000
+ABOUT_MS: Final = 60_000
+"""How long before an action another one may have completed whose effect the endpoint's clock puts behind it."""
+BESIDE_PAGE: Final = 1_000
 
 _Row = Mapping[str, Any]
 
@@ -234,24 +236,44 @@ def _address(row: _Row) -> dict[str, Any]:
 
 def _suspect(connection: Connection, row: _Row) -> Uncertain:
     intent_at = row["claimed_at"] if row["intent_at"] is None else row["intent_at"]
-    asked = {
-        **_address(row),
-        "connector_id": row["connector_id"],
-        "intent_at": intent_at,
-        "since": intent_at - BESIDE_MS,
-        "limit": MAX_BESIDE,
-    }
-    beside = connection.execute(QUERIES["fetch_beside"], asked)
+    facts = from_json(row["facts"]) or {}
     details = (from_json(row["result"]).get("error") or {}).get("details")
     return Uncertain(
         action_id=ActionId(row["action_id"]),
         tenant_id=TenantId(row["tenant"]) if row["tenant"] else None,
-        facts=from_json(row["facts"]) or {},
+        facts=facts,
         intent_at_ms=intent_at,
         settled_at_ms=row["settled_at"],
         details=details if isinstance(details, Mapping) else {},
-        beside=tuple(Beside(facts=from_json(each["facts"]), certain=each["state"] == "completed") for each in beside),
+        beside=_beside(connection, row, facts, intent_at=intent_at),
     )
+
+
+def _beside(connection: Connection, row: _Row, facts: Mapping[str, Any], *, intent_at: int) -> tuple[Beside, ...]:
+    """Return the other actions whose facts share a value with those of one: only they can have done the same."""
+    asked = {
+        **_address(row),
+        "connector_id": row["connector_id"],
+        "since": intent_at - BESIDE_MS,
+        "about": intent_at - ABOUT_MS,
+        "limit": BESIDE_PAGE,
+    }
+    mine, found, after = _values(facts), list[Beside](), 0
+    while page := connection.execute(QUERIES["fetch_beside"], {**asked, "after": after}):
+        after = page[-1]["place"]
+        for each in page:
+            if mine.isdisjoint(_values(theirs := from_json(each["facts"]))):
+                continue
+            earlier = each["settled_at"] is not None and each["settled_at"] < intent_at
+            found.append(Beside(facts=theirs, certain=bool(each["took_effect"]), earlier=earlier))
+    return tuple(found)
+
+
+def _values(facts: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids and hashes inside of facts; what stands outside, as the endpoint's name, all of them share."""
+    inside = [value for value in facts.values() if isinstance(value, Mapping)]
+    texts = {text for each in inside for text in each.values() if isinstance(text, str) and text}
+    return frozenset(texts).union(*(_values(each) for each in inside))
 
 
 def _shown(evidence: Evidence) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aip_hermes.contract.operation import Operation
-from aip_hermes.contract.reconciliation import Uncertain, Verdict, VerdictOutcome
+from aip_hermes.contract.reconciliation import Beside, Uncertain, Verdict, VerdictOutcome
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.reconcile.quiet import Timing
 from aip_hermes.hermes.reconcile.reading import Reading
@@ -42,19 +42,38 @@ class Case:
         found = self.before.get(name, self.wanted.get(name))
         return found if isinstance(found, str) and found else None
 
-    def rivals(self, session_id: str, text_sha256: str) -> tuple[int, int]:
-        """Return how many other turns said the same in the same session: those that completed, those that are open."""
+    def rivals(self, session_id: str | None, text_sha256: str, *, nameless: bool = False) -> tuple[int, int]:
+        """Return how many other turns said the same since in the same session: those that took effect, open ones.
+
+        session_id: None for any session. nameless: those that named no session may have been there too.
+        """
         said = [
             other.certain
-            for other in self.action.beside
-            if _object(other.facts.get("wanted")).get("text_sha256") == text_sha256
-            and session_id
-            in (
-                _object(other.facts.get("before")).get("session_id"),
-                _object(other.facts.get("wanted")).get("session_id"),
-            )
+            for other in self._others("text_sha256", text_sha256)
+            if not (other.certain and other.earlier)  # its rows were there before
+            and (session_id is None or session_id in (where := _sessions_of(other)) or (nameless and not where))
         ]
         return sum(said), len(said) - sum(said)
+
+    def shared(self, name: str) -> bool:
+        """Whether another action wanted the same value: what has it now may be that action's work."""
+        return bool(self._others(name, self.wanted.get(name)))
+
+    def renamed(self, session_id: str, title_sha256: str | None) -> bool:
+        """Whether another action was to give a session this title since."""
+        return any(
+            session_id in _sessions_of(other) and not (other.certain and other.earlier)
+            for other in self._others("title_sha256", title_sha256)
+        )
+
+    def _others(self, name: str, value: object) -> list[Beside]:
+        return [
+            other
+            for other in self.action.beside
+            if other.facts.get("endpoint_id", self.endpoint.id) == self.endpoint.id
+            and name in (wanted := _object(other.facts.get("wanted")))
+            and wanted[name] == value
+        ]
 
     def same_row(self, row: SessionRow) -> bool:
         """Whether a row is the one that was read before, by the time at which it was started."""
@@ -103,6 +122,12 @@ class Case:
             evidence=tuple(self.reading.evidence),
             retry_after_ms=None if self.timing.quiet else self.timing.retry_after_ms,
         )
+
+
+def _sessions_of(other: Beside) -> set[str]:
+    """Return the id of the session that another action addressed, if it named one."""
+    named = (_object(other.facts.get(part)).get("session_id") for part in ("before", "wanted"))
+    return {each for each in named if isinstance(each, str)}
 
 
 def _object(value: object) -> Mapping[str, Any]:

@@ -35,7 +35,15 @@ async def session_fork(case: Case) -> Verdict:
         return case.undecided(
             "another_row", f"session {shown(child_id)} is no child of {shown(source_id)} that was made since"
         )
+    if case.shared("new_session_id"):
+        return _several(case, child)
     return _with_child(case, source, child)
+
+
+def _several(case: Case, child: SessionRow) -> Verdict:
+    return case.undecided(
+        "several_may_be_it", f"child {shown(child.id)} exists, and another action asked for such a one about then"
+    )
 
 
 def _with_child(case: Case, source: SessionRow, child: SessionRow) -> Verdict:
@@ -78,6 +86,8 @@ async def _unnamed(case: Case, source: SessionRow) -> Verdict:
         case.reading.note("session", {"session_id": child.id}, child.facts())
     asked = case.wanted.get("title_sha256")
     titled = [child for child in children if asked is not None and child.title_sha256 == asked]
+    if titled and case.shared("title_sha256"):
+        return _several(case, titled[0])
     if len(titled) == 1:
         return _with_child(case, source, titled[0])
     if children:

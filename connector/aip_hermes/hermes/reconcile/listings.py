@@ -87,6 +87,12 @@ async def found_by_text(case: Case, *, reply: bool) -> Verdict:
     if not found:
         return case.undecided("not_found", "no session that moved since holds the text that was sent")
     [(session_id, seen)] = found
+    others = sum(case.rivals(session_id, case.wanted["text_sha256"], nameless=True))
+    if others and (seen.answered if reply else seen.matches) <= others:
+        return case.undecided(
+            "several_may_be_it",
+            f"session {shown(session_id)} holds the text that was sent, and {others} other actions said the same since",
+        )
     if reply and not seen.answered:
         return case.undecided(
             "reply_missing", f"session {shown(session_id)} holds the text that was sent, without a finished reply"
@@ -106,6 +112,11 @@ async def job_listing(case: Case) -> Verdict:
     jobs = [job for job in await case.reading.jobs() if _is_the_job(case, job, sent)]
     for job in jobs:
         case.reading.note("job", {"job_id": str(job.get("id"))}, {"created_at": job.get("created_at")})
+    if jobs and case.shared("sent_sha256"):
+        return case.undecided(
+            "several_may_be_it",
+            f"job {shown(str(jobs[0].get('id')))} has what was sent, and another action sent the same",
+        )
     if len(jobs) == 1:
         return case.proven("applied", "job_found", f"job {shown(str(jobs[0].get('id')))} has what was sent")
     if jobs:

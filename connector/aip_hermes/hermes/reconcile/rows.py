@@ -29,11 +29,18 @@ async def session_row(case: Case) -> Verdict:
         return case.undecided(
             "another_row", f"session {shown(session_id)} has another source, so that it may be somebody else's row"
         )
+    if row.parent_session_id is not None:
+        return case.undecided("another_row", f"session {shown(session_id)} is a child, which no create makes")
     if row.started_at is None or row.started_at < case.timing.since_s:
         return case.undecided(
             "another_row",
             f"session {shown(session_id)} was started before the action was sent: somebody else's row, or the clocks"
             " differ by more than the slack",
+        )
+    if case.shared("new_session_id"):
+        return case.undecided(
+            "several_may_be_it",
+            f"session {shown(session_id)} exists, and another action asked for the same id about then",
         )
     return case.proven("applied", "row_found", f"session {shown(session_id)} exists and was started since")
 
@@ -46,6 +53,11 @@ async def _by_title(case: Case) -> Verdict:
             "no_identity", "neither an id nor a title was asked for, so that no row can be told to be this one"
         )
     rows = [row for row in await started_since(case) if row.title_sha256 == title and row.source == _API]
+    if rows and case.shared("title_sha256"):
+        return case.undecided(
+            "several_may_be_it",
+            f"session {shown(rows[0].id)} has the title, and another action asked for it about then",
+        )
     if len(rows) == 1:
         return case.proven("applied", "row_found", f"session {shown(rows[0].id)} has the title and was started since")
     return case.undecided("not_found", "no session that was started since has the title; it may have been changed")
@@ -84,7 +96,9 @@ def _members(case: Case, row: SessionRow) -> dict[str, str]:
         if was == asked:
             found["title"] = "no_difference" if now == asked else "changed_by_others"
         else:
-            found["title"] = "applied" if now == asked else "not_applied" if now == was else "changed_by_others"
+            # What another action renamed back looks as if it had never been changed.
+            as_before = now == was and not case.renamed(row.id, was)
+            found["title"] = "applied" if now == asked else "not_applied" if as_before else "changed_by_others"
     if (asked := wanted.get("end_reason_sha256")) is not None and asked != sha256_text(""):
         reason = row.end_reason
         if before.get("end_reason") is not None or before.get("ended_at") is not None:

@@ -38,7 +38,7 @@ async def session_turn(case: Case) -> Verdict:
     seen = await _seen(case, row, text)
     if isinstance(seen, Verdict):
         return seen
-    done, unknown = case.rivals(session_id, text)
+    done, unknown = _rivals(case, row, text)
     if seen.answered > done + unknown:
         return case.proven(
             "applied",
@@ -92,6 +92,11 @@ def _nothing_moved(case: Case, row: SessionRow) -> bool:
     return known and row.message_count is not None and row.message_count == case.before.get("message_count")
 
 
+def _rivals(case: Case, row: SessionRow, text: str) -> tuple[int, int]:
+    """Return the turns that said the same; after a compression they may have named any session of the chain."""
+    return case.rivals(None if row.compressed else row.id, text)
+
+
 async def _seen(case: Case, row: SessionRow, text: str) -> Seen | Verdict:
     """Return what of the turn the transcript shows, or why no transcript can show it."""
     transcript = await case.reading.messages(row.id)
@@ -104,6 +109,7 @@ async def _seen(case: Case, row: SessionRow, text: str) -> Seen | Verdict:
             text_sha256=text,
             count_before=count if isinstance(count, int) else None,
             since_s=case.timing.since_s,
+            count_now=row.message_count,
         )
     current = await continuation(case.reading.rows, requested=row.id) if row.compressed else None
     if current is None or current != transcript.session_id:
@@ -134,7 +140,7 @@ async def run_start(case: Case) -> Verdict:
     seen = await _seen(case, row, text)
     if isinstance(seen, Verdict):
         return seen
-    if seen.matches <= sum(case.rivals(session_id, text)):
+    if seen.matches <= sum(_rivals(case, row, text)):
         return case.undecided("not_found", f"session {shown(session_id)} does not hold what the run was asked")
     return case.proven(
         "applied",

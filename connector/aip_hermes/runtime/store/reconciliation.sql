@@ -11,12 +11,15 @@ ON CONFLICT (tenant, action_id) DO UPDATE SET
     reconciled_at = excluded.reconciled_at;
 
 -- name: fetch_beside
--- Other actions of a connector that were sent about when one was, or later, and may have done what it wanted.
-SELECT facts, state FROM actions
-WHERE tenant = :tenant AND updated_at >= :since AND action_id <> :action_id AND connector_id = :connector_id
-    AND facts IS NOT NULL AND intent_at IS NOT NULL AND (state = 'completed' OR uncertain = 1 OR settled_at IS NULL)
-    AND (intent_at >= :intent_at OR uncertain = 1 OR settled_at IS NULL)
-ORDER BY updated_at LIMIT :limit;
+-- Other actions of a connector, behind a place, that were sent about when one was, or later, and may have done what it
+-- wanted. Those that are proven to have done nothing did not.
+SELECT a.rowid AS place, a.facts, a.settled_at, a.state = 'completed' OR v.outcome = 'applied' AS took_effect
+FROM actions a LEFT JOIN verdicts v ON v.tenant = a.tenant AND v.action_id = a.action_id
+WHERE a.rowid > :after AND a.tenant = :tenant AND a.updated_at >= :since AND a.action_id <> :action_id
+    AND a.connector_id = :connector_id AND a.read_only = 0 AND a.facts IS NOT NULL AND a.intent_at IS NOT NULL
+    AND (a.uncertain = 1 OR a.settled_at IS NULL OR (a.state = 'completed' AND a.settled_at >= :about))
+    AND (v.outcome IS NULL OR v.outcome <> 'not_applied')
+ORDER BY a.rowid LIMIT :limit;
 
 -- name: end_uncertain_turn
 -- A turn that had ended uncertain is seen to be over: its session opens. A later closing stays in force.
