@@ -99,9 +99,10 @@ async def test_a_server_killed_anywhere_tells_the_truth_afterwards(
     config = written_settings(tmp_path, endpoint_url=provider.url).path
     try:
         survived = await told(forks.start(config, die_at=point), story)
-        assert survived is (cell is NEVER)
         if cell is NEVER:
+            assert survived
             return
+        # Who asks meanwhile may be told the committed end in the moment before the kill; the death is what counts.
         assert forks.ended() == signal.SIGKILL
         await seen(provider, story, cell.at_kill)
         await after_the_restart(forks, provider, config, story, cell)
