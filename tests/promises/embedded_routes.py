@@ -299,8 +299,8 @@ PROMISES = (
     Promise(
         id="embedded:model:offline-calls",
         source="design §7",
-        sentence="The offline model calls the tools that lines of the last paragraph name, one after the other, also in "
-        "the texts of a JSON object.",
+        sentence="The offline model calls the tools that lines of the last paragraph name, one after the other, also "
+        "in the texts of a JSON object.",
     ),
     Promise(
         id="embedded:agent:broken-call",

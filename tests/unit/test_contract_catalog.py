@@ -311,7 +311,8 @@ def test_a_tenant_sees_its_capabilities_without_origins(catalog: Catalog) -> Non
     assert shown.capability.wire()["bindings"][0]["base_url"] == "http://10.1.2.3:8642/"
 
 
-GATED = DELETES | {"operator", "run_approval", "run_stop", "job_create", "job_update", "job_pause", "job_resume", "job_run"}
+GATED = DELETES | {f"job_{verb}" for verb in ("create", "update", "pause", "resume", "run")}
+GATED |= {"operator", "run_approval", "run_stop"}
 
 
 @pytest.mark.requirement("contract:manifest:filter")

@@ -48,7 +48,8 @@ def _answered(operation: Operation, output: Mapping[str, Any]) -> Iterator[str]:
     ours = output.get("_aip")
     session = ours.get("session") if isinstance(ours, Mapping) else None
     row = output.get("session")
-    places: list[Any] = [output.get("id"), output.get("session_id"), row.get("id") if isinstance(row, Mapping) else None]
+    inner = row.get("id") if isinstance(row, Mapping) else None
+    places: list[Any] = [output.get("id"), output.get("session_id"), inner]
     if isinstance(session, Mapping):
         places += [session.get("requested"), session.get("effective")]
     if operation.text == "listed":
