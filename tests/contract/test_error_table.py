@@ -157,6 +157,12 @@ async def decided_before(stage: Stage) -> httpx.Response:
     return await stage.decide(request, decision="denied", decision_id="decision:2")
 
 
+async def action_lost(stage: Stage) -> httpx.Response:
+    request = await stage.pending()
+    stage.change("UPDATE actions SET parked = NULL")
+    return await stage.decide(request)
+
+
 async def unknown_approval(stage: Stage) -> httpx.Response:
     return await stage.decide({"id": "appr_none", "policy_hash": "0" * 64})
 
@@ -183,6 +189,10 @@ def _refused(rule: str, provoke: Callable[[Stage], Awaitable[httpx.Response]]) -
     return Row(code="auth.not_authorized", category="auth", status=401, rule=rule, provoke=provoke)
 
 
+def _constraint(place: str) -> dict[str, str]:
+    return {"field": place, "operator": "eq", "value": "s2"}
+
+
 def _result(code: str, category: str, provoke: Callable[[Stage], Awaitable[httpx.Response]], **more: Any) -> Row:
     return Row(code=code, category=category, carrier="result", status=200, provoke=provoke, **more)
 
@@ -199,6 +209,7 @@ _FAST: Final = RuntimeLimits(key_wait_ms=1, overrun_ms=1)
 
 ROWS: Final = (
     *(Row(code=code, category="permanent", provoke=getting(path)) for code, path in _NOT_FOUND.items()),
+    Row(code="session.not_found", category="permanent", provoke=getting("/aip/v1/sessions/sess_1", "outsider")),
     Row(code="action.id_conflict", category="permanent", provoke=same_id),
     Row(code="action.gone", category="permanent", provoke=gone, limits=RuntimeLimits(transcripts_ms=0)),
     Row(code="action.result_not_ready", category="temporary", status=503, provoke=not_ready),
@@ -238,11 +249,17 @@ ROWS: Final = (
         provoke=acting("session_delete", idempotency_key="k1"),
     ),
     _refused("policy.approval_not_pending", decided_before),
+    _refused("policy.approval_action_mismatch", action_lost),
     _refused("policy.approval_hash_mismatch", deciding(policy_hash="0" * 64)),
     _refused("policy.approval_decision_id_required", deciding(decision_id=None)),
     _refused("policy.approval_evidence_missing", deciding(reason=None)),
     _refused("policy.approver_identity_mismatch", deciding(approver={"id": "human:local:x", "kind": "human"})),
     _refused("policy.approver_unauthorized", deciding(who="outsider")),
+    _refused("policy.separation_of_duties.requester", deciding(who="requester")),
+    _refused("policy.approval_revocation_target_required", deciding(decision="revoked")),
+    _refused("policy.approval_revocation_target_missing", deciding(decision="revoked", target_decision_id="d")),
+    _refused("policy.approval_constraint_failed", deciding(constraints=[_constraint("/session_id")])),
+    _refused("policy.approval_constraint_missing_field", deciding(constraints=[_constraint("/x")])),
 )  # fmt: skip
 
 ELSEWHERE: Final = {
@@ -257,7 +274,10 @@ ELSEWHERE: Final = {
     "credential.expired": "as credential.required",
     "policy.approval_not_granted": "a carried approval is never believed: policy.approval_unverified",
     "policy.approval_revoked": "needs a revocation between decision and intent: the decisions' own tests",
-    "policy.approval_constraint_failed": "no published policy has constraints: the approvals' own tests",
+    "policy.approval_mismatch": "a decision names one approval, and that is the one it is applied to",
+    "policy.approval_capability_mismatch": "as policy.approval_mismatch",
+    "policy.approver_tenant_mismatch": "needs an authority of two tenants: the decisions' own tests",
+    "policy.separation_of_duties.operator": "the operator of a request is its requester, whose rule comes first",
     "transaction.*": "no transactions: every mode but execute is transaction.unsupported, and none is ever found",
     "callback.*": "callbacks are refused as members that the runtime does not act on (design D8)",
     "connector.admission_capacity": "no remote fleet",
@@ -266,10 +286,21 @@ ELSEWHERE: Final = {
     "auth.signature.invalid": "messages are authenticated by their bearer",
     "auth.session_mismatch": "there are no AIP sessions to select",
     "auth.tenant_required": "the tenant is that of the token",
+    "auth.unverified_actor": "who acts is who holds the token; members that say otherwise are not believed",
+    "auth.actor_mismatch": "as auth.unverified_actor",
+    "auth.claim_mismatch": "as auth.unverified_actor",
+    "auth.expired": "an expired token is an unknown one: auth.native_http_unauthorized",
+    "auth.identity_resolution_failed": "no identity is asked for elsewhere",
+    "auth.tenant_membership_expired": "a token and its tenant end together",
     "delegation.target_mismatch": "nothing is delegated",
     "handshake.no_compatible_profile": "handshakes are capability.unsupported",
     "manifest.admission_failed": "manifests are not taken from outside",
     "action.dead_lettered": "a dead letter always keeps its result, which is answered",
+    "action.dead_letter": "every failed result has an error of its own",
+    "query.conflict": "no query has selectors that exclude each other",
+    "resource.gone": "there are no AIP resources: resource.not_found",
+    "session.closed": "there are no AIP sessions: session.not_found",
+    "stream.event_encoding_failed": "as stream.event_too_large",
     "stream.event_too_large": "events of the runtime are bounded where they are made",
     "session.resume_rejected": "there are no AIP sessions: session.not_found",
 }

@@ -51,7 +51,7 @@ PATIENCE_S = 30
 UNDER_WAY = ("queued", "running", "pending_approval")
 
 STEPS = 50
-RUNS = 40
+RUNS = 44  # about 45 steps each: 2,000 in all
 
 OPERATIONS = ("session_create", "session_chat", "session_fork", "session_delete")
 KEYED = ("session_create", "session_fork", "session_delete")

@@ -27,7 +27,11 @@ TOKENS: Final = "".join(
     f'\n[[tokens]]\nfile = "tokens/{name}"\nprincipal = "{principal}"\ntenant = "local"\nscopes = {scopes}\n'
     for name, principal, scopes in (
         ("mate", "agent:local:mate", '["action:read", "action:write"]'),
-        ("outsider", "human:local:outsider", '["approval:read", "approval:export", "approval:sensitive"]'),
+        (
+            "outsider",
+            "human:local:outsider",
+            '["approval:read", "approval:export", "approval:sensitive", "session:read"]',
+        ),
     )
 )
 INPUTS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -114,7 +118,9 @@ async def staged(folder: Path, limits: RuntimeLimits) -> AsyncIterator[Stage]:
     for name in ("mate", "outsider"):
         write_secret(folder / "tokens" / name, f"{name}-0123456789")
     connector = ScriptedConnector(tenant="local", queueing=frozenset({"session_chat"}))
-    authorities = Authorities((authority("human:local:reviewer", tenant_id="local"),))
+    authorities = Authorities(
+        tuple(authority(who, tenant_id="local") for who in ("human:local:reviewer", "agent:local:requester"))
+    )
     async with streaming_server(folder, connector, extra=TOKENS, limits=limits, authorities=authorities) as client:
         stage = Stage(client=client, folder=folder, connector=connector)
         try:
