@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from aip_hermes.client.checklist import Document, markdown, problems_of
+from aip_hermes.client.checklist import Cleaned, Document, Told, markdown, problems_of
 from aip_hermes.embedded import ModelReply, ModelRequest, Pieces
 from aip_hermes.embedded.agent.models import ToolCall
 from aip_hermes.embedded.api.endpoint import QUIRKS
@@ -15,6 +16,7 @@ from tests.support.checklist_evidence import verified
 from tests.support.embedded_endpoint import KEY, FailingModel, RecordingModel
 from tests.support.lifecycle_site import lifecycle_site
 from tests.support.markers import found_in, mark
+from tests.support.server_site import write_secret
 
 _OUTSIDE = {"fork-not-atomic", "fork-child-resolves"}
 """Quirks that a client of the AIP server can see."""
@@ -63,7 +65,7 @@ async def test_with_each_quirk_on_it_passes_or_names_the_quirk(tmp_path: Path, q
 @pytest.mark.requirement("checklist:no-reviewer")
 async def test_without_a_reviewer_the_delete_is_withdrawn_and_what_is_left_is_named(tmp_path: Path) -> None:
     async with lifecycle_site(tmp_path) as site:
-        document = await verified(site, reviewed=False)
+        document = await verified(site, reviewer=None)
         async with site.client("reviewer") as reviewer:
             assert (await reviewer.approvals(status="pending")).approvals == ()
         left = {each.session_id for each in document.cleanup if each.outcome == "left"}
@@ -88,6 +90,47 @@ async def test_a_turn_that_fails_fails_its_point_by_codes_and_what_stands_on_it_
     assert reason.startswith("the exchange failed: lifecycle.")
     assert "the model answered" not in json.dumps(document.json_value())
     assert problems_of(json.dumps(document.json_value())) == []
+
+
+@pytest.mark.requirement("checklist:cleans-up")
+@pytest.mark.parametrize("stopped_after", [3, 9, 12, 14])
+async def test_who_stops_it_anywhere_leaves_no_session(tmp_path: Path, stopped_after: int) -> None:
+    def stop(told: Told) -> None:
+        if told.number == stopped_after and told.outcome is not None:
+            running.cancel()
+
+    heard: list[Cleaned] = []
+    async with lifecycle_site(tmp_path) as site:
+        running = asyncio.ensure_future(verified(site, tell=stop, on_cleanup=heard.extend))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert await site.rows() == {}
+        async with site.client("reviewer") as reviewer:
+            assert (await reviewer.approvals(status="pending")).approvals == ()
+    assert len(heard) == 4
+    assert {each.outcome for each in heard} <= {"deleted", "never_made"}
+
+
+@pytest.mark.requirement("checklist:fails", "checklist:cleans-up")
+async def test_a_token_that_the_server_refuses_fails_the_first_point_and_leaves_nothing(tmp_path: Path) -> None:
+    async with lifecycle_site(tmp_path) as site:
+        write_secret(tmp_path / "tokens" / "forger", "a-token-that-nobody-knows")
+        document = await verified(site, who="forger")
+    assert document.points[0].reason == "the exchange failed: auth.native_http_unauthorized"
+    assert set(outcomes(document).values()) == {"fail", "not_applicable"}
+    assert {each.outcome for each in document.cleanup} == {"never_made"}
+    assert document.deployment.principal_id is None
+
+
+@pytest.mark.requirement("checklist:fails")
+async def test_a_reviewer_who_is_the_requester_can_confirm_no_delete(tmp_path: Path) -> None:
+    async with lifecycle_site(tmp_path) as site:
+        document = await verified(site, reviewer="requester")
+        left = {each.session_id for each in document.cleanup if each.outcome == "left"}
+        assert left == set(await site.rows())
+    assert document.verdict == "fail"
+    assert document.points[12].reason == "the exchange failed: auth.not_authorized"
+    assert outcomes(document)["recovery"] == "pass"
 
 
 @pytest.mark.requirement("checklist:redacted")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aip_hermes.client import SqliteIdentityStore
 from aip_hermes.client.checklist import (
     POINTS,
@@ -10,6 +12,7 @@ from aip_hermes.client.checklist import (
     Document,
     PointEvidence,
     Program,
+    Told,
     run_checklist,
     sealed,
 )
@@ -51,18 +54,27 @@ def a_document() -> Document:
     )
 
 
-async def verified(site: LifecycleSite, *, reviewed: bool = True) -> Document:
-    """Play the checklist at a site."""
+async def verified(
+    site: LifecycleSite,
+    *,
+    who: str = "requester",
+    reviewer: str | None = "reviewer",
+    tell: Callable[[Told], None] = lambda _: None,
+    on_cleanup: Callable[[tuple[Cleaned, ...]], None] = lambda _: None,
+) -> Document:
+    """Play the checklist at a site. who, reviewer: names of token files."""
     async with (
         SqliteIdentityStore(site.folder / "ids" / "identities.db") as store,
-        site.client(store=store) as requester,
-        site.client("reviewer") as reviewer,
+        site.client(who, store=store) as requester,
+        site.client(reviewer or who) as second,
     ):
         return await run_checklist(
             requester=requester,
-            reviewer=reviewer if reviewed else None,
+            reviewer=None if reviewer is None else second,
             program=PROGRAM,
             endpoint=EndpointId("primary"),
             run="0123456789ab",
+            tell=tell,
+            on_cleanup=on_cleanup,
             policy=QUICK,
         )

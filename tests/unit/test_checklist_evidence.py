@@ -134,6 +134,7 @@ def test_the_command_prints_one_document_and_exits_as_it_found(
         (["verify", "http://127.0.0.1:9", "--check", "x.json"], 2),
         (["verify", "http://127.0.0.1:9"], 2),
         (["verify", "http://127.0.0.1:9", "--token-file", "x", "--endpoint", "a b"], 2),
+        (["verify", "http://127.0.0.1:9", "--token-file", "x", "--revision", "two words"], 2),
         (["verify", "--check", "none.json"], 1),
         (["verify", "ftp://x", "--token-file", "x"], 1),
         (["verify", "http://127.0.0.1:9", "--token-file", "no-such-token"], 1),

@@ -214,7 +214,7 @@ def verify(
     Fourteen points on a live AIP server, with sessions of its own, which it takes away again where a reviewer's token
     lets it. Exit 0 where every point passed or does not apply, 1 otherwise.
     """
-    from aip_hermes.cli.verify import run_check, run_verify
+    from aip_hermes.cli.verify import fits, run_check, run_verify
     from aip_hermes.ids import EndpointId
 
     if (url is None) == (checked is None):
@@ -224,6 +224,8 @@ def verify(
         sys.exit(_guarded(lambda: run_check(path)))
     if token_file is None:
         raise click.UsageError("--token-file names the file with the token of who asks")
+    if revision is not None and not fits(revision):
+        raise click.UsageError("--revision is at most 160 letters, digits and `_.:+-`, as a tag or a commit is")
     try:
         named = EndpointId(endpoint)
     except ValueError as error:

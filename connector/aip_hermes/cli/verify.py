@@ -20,9 +20,10 @@ from aip_hermes.cli.address import checked_origin
 from aip_hermes.cli.aipctl.terminal import print_json, safe_text
 from aip_hermes.client import AipClient, ClientFailure, SqliteIdentityStore
 from aip_hermes.client.checklist import Cleaned, Document, Program, Told, markdown, problems_of, run_checklist
+from aip_hermes.client.checklist.case import marked
 from aip_hermes.ids import EndpointId
 
-__all__ = ["EvidenceRefused", "program_identity", "run_check", "run_verify"]
+__all__ = ["EvidenceRefused", "fits", "program_identity", "run_check", "run_verify"]
 
 _DISTRIBUTION = "aip-hermes-connector"
 _MARKS = {"pass": "ok  ", "fail": "FAIL", "not_applicable": "n/a "}
@@ -87,6 +88,11 @@ async def run_verify(
     else:
         print(path)
     return 0 if document.verdict == "pass" else 1
+
+
+def fits(revision: str) -> bool:
+    """Whether a revision can stand in a document."""
+    return marked(revision) == revision
 
 
 def run_check(path: Path) -> int:

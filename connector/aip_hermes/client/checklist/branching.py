@@ -18,6 +18,7 @@ _REASON: Final = "verified"
 async def forked(case: Case, point: Point) -> None:
     """Fork into a child that we name; the lifecycle read both sides then."""
     point.did("SessionLifecycle.fork: one fork, then source, child, the child's messages and the list")
+    case.may_exist.add(case.child_id)
     made = await case.life.fork(case.open_source, case.child_id, title=f"{case.title}, fork")
     source, child = await case.row(point, made.source.id), await case.row(point, case.child_id)
     case.source, case.child = made.source, made.child

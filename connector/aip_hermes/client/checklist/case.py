@@ -96,6 +96,8 @@ class Case:
         self.session_key = HermesSessionKey(f"verify-memory-{run}")
         self.title = f"Checked by aip-hermes {run}"
         self.question = f"This is a check of the deployment, run {run}. Answer in one short sentence."
+        self.may_exist: set[HermesSessionId] = set()
+        """Sessions that were asked for; the others were never made."""
         self.discovered: Discovered | None = None
         self.source: OpenSession | ClosedSession | None = None
         self.child: OpenSession | ClosedSession | None = None

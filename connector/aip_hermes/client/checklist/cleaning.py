@@ -32,6 +32,8 @@ async def _withdraw(case: Case) -> None:
 
 
 async def _gone(case: Case, session_id: HermesSessionId, *, keep: bool) -> Cleaned:
+    if session_id not in case.may_exist:
+        return Cleaned(session_id=session_id, outcome="never_made")
     try:
         made = await case.reads.find(session_id) is not None
         if not made:

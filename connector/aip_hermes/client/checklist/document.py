@@ -36,7 +36,7 @@ Mark = Annotated[str, StringConstraints(pattern=rf"^{MARK_PATTERN}$")]
 Sentence = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Digest = Annotated[str, StringConstraints(pattern=_HASH)]
 Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$")]
-Origin = Annotated[str, StringConstraints(pattern=r"^https?://[A-Za-z0-9.:\[\]_\-]{1,255}$")]
+Origin = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@?#<>]{1,300}$")]
 Outcome = Literal["pass", "fail", "not_applicable"]
 
 

@@ -46,6 +46,7 @@ async def identities(case: Case, point: Point) -> None:
 async def create(case: Case, point: Point) -> None:
     """Create under an id of our own; the exact row and the list's entry were read by the lifecycle then."""
     point.did("SessionLifecycle.create: one create, then the exact row, then the list")
+    case.may_exist.add(case.source_id)
     case.source = await case.life.create(
         case.source_id, title=case.title, system_prompt=_PROMPT, session_key=case.session_key
     )
@@ -54,7 +55,9 @@ async def create(case: Case, point: Point) -> None:
     record = None if store is None else await store.call(action_id)
     point.saw(action_id=action_id, session_id=case.source.id)
     point.check("the returned id is the intended one", case.source.id == case.source_id)
-    point.check("its identities were kept before it left, once", record is not None and record.attempts == 1)
+    whole = record is not None and record.idempotency_key is not None and record.new_session_id == case.source_id
+    point.saw(attempts=None if record is None else record.attempts)
+    point.check("its Action ID, key and session id are in the store of identities", whole)
     row = await case.row(point, case.source_id)
     shown = row.raw.get("system_prompt")
     point.saw(source_is_api=row.source == "api_server", message_count=row.message_count, started_at=_ms(row.started_at))
@@ -67,6 +70,7 @@ async def replayed(case: Case, point: Point) -> None:
     """Call with the same key, another Action ID and another input: the first answer comes back."""
     action_id = await _created_by(case)
     key = await _key_of(case, action_id)
+    case.may_exist.add(case.other_id)
     result = await case.call(point, "session_create", {"body": {"id": str(case.other_id)}}, key=key)
     point.saw(status=result.status, replayed=result.replay is not None)
     point.check("the answer says that it is a replay", result.replay is not None)

@@ -6,15 +6,18 @@ sets the title last (design D11, D16).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from aip_hermes.client.checklist.case import Case, Point
+from aip_hermes.client.reply import JsonObject
+from aip_hermes.ids import ActionId
 
 __all__ = ["FORK_NOT_ATOMIC", "recovered"]
 
 FORK_NOT_ATOMIC: Final = "fork-not-atomic"
 
 _STAYS: Final = "partially_applied"
+_RESULT: Final = "aip.action.result"
 
 
 async def recovered(case: Case, point: Point) -> None:
@@ -27,6 +30,7 @@ async def recovered(case: Case, point: Point) -> None:
     point.check("the original Action is found by its id, ended", progress.terminal and result.outcome == "completed")
     taken = (await case.row(point, case.source_id)).title
     point.did("SessionLifecycle.create: a session to fork")
+    case.may_exist |= {case.other_id, case.half_id}
     other = await case.life.create(case.other_id, title=f"{case.title}, other")
     fork = {"session_id": str(other.id), "body": {"id": str(case.half_id), "title": taken}}
     failed = await case.call(point, "session_fork", fork)
@@ -47,4 +51,25 @@ async def recovered(case: Case, point: Point) -> None:
     point.check("what was proven is not taken back", not first.proven or first.verdict == verdict.verdict)
     fitting = (_STAYS, "applied") if half else ("not_applied",)
     point.check("the verdict is what the rows show, or waits for proof", verdict.verdict in (*fitting, "indeterminate"))
-    point.check("what is not proven yet says when to look again, or asks for a person", bool(verdict.next_step))
+    point.check("it names the safe next step", bool(verdict.next_step))
+    for name, action_id in (("turn", case.turn.action_id), ("fork", failed.action_id)):
+        point.did(f"read the events of {action_id}")
+        results = [event for event in await _events(case, action_id) if event.get("kind") == _RESULT]
+        point.saw(**{f"{name}_results": len(results)})
+        point.check(f"the {name} was carried out in one attempt", _attempts(results) == [1])
+
+
+async def _events(case: Case, action_id: ActionId) -> list[JsonObject]:
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    while True:
+        page = await case.requester.events(action_id, cursor=cursor)
+        found += page.events
+        if page.terminal or page.cursor in (None, cursor):
+            return found
+        cursor = page.cursor
+
+
+def _attempts(results: list[JsonObject]) -> list[Any]:
+    told = [event.get("data") for event in results]
+    return [data.get("attempt") if isinstance(data, dict) else None for data in told]

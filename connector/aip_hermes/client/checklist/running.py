@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
@@ -16,6 +16,7 @@ from aip_hermes.client.checklist.cleaning import cleaned
 from aip_hermes.client.checklist.document import Cleaned, Deployment, Document, PointEvidence, Program, sealed
 from aip_hermes.client.checklist.points import POINTS, Row
 from aip_hermes.client.failures import ClientFailure
+from aip_hermes.client.lifecycle.failures import NotVerified
 from aip_hermes.client.lifecycle.states import LifecyclePolicy
 from aip_hermes.ids import EndpointId
 from aip_hermes.ports import Clock, NewId, SystemClock, new_id
@@ -28,6 +29,9 @@ log = structlog.get_logger(__name__)
 
 _POLICY: Final = LifecyclePolicy()
 _FAILED: Final = "the exchange failed"
+_MAX_REASON: Final = 400
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+"""What `repr` makes of a text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,6 +143,9 @@ async def _played(case: Case, row: Row, before: list[PointEvidence], clock: Cloc
 def _told(failure: ClientFailure) -> str:
     """Return codes only: what a server or an endpoint says in words stays out of the evidence (design D19)."""
     about = [f"{_FAILED}: {marked(failure.code)}"]
+    if isinstance(failure, NotVerified):
+        # A sentence of the lifecycle; what it quotes is somebody else's.
+        return f"{about[0]}: {_QUOTED.sub('…', failure.message)}"[:_MAX_REASON]
     cause = failure.details.get("cause")
     if isinstance(cause, str):
         about.append(f"cause {marked(cause)}")
@@ -156,13 +163,11 @@ def _told(failure: ClientFailure) -> str:
 async def _deployment(case: Case, health: dict[str, object]) -> Deployment:
     """Ask who is there. What does not answer, or not to this token, stays None: it is no point of the checklist."""
     found = case.discovered
-    me, reviewer, manifest, catalog, provider = await asyncio.gather(
-        _or_none(case.requester.me()),
-        _or_none(case.reviewer.me()) if case.reviewer is not None else _or_none(_nothing()),
-        _or_none(case.requester.connection.manifest()),
-        _or_none(case.requester.capabilities(limit=1)),
-        _or_none(case.requester.call(case.reads.capability("health"), {})),
-    )
+    me = await _or_none(case.requester.me)
+    reviewer = None if case.reviewer is None else await _or_none(case.reviewer.me)
+    manifest = await _or_none(case.requester.connection.manifest)
+    catalog = await _or_none(lambda: case.requester.capabilities(limit=1))
+    provider = await _or_none(lambda: case.requester.call(case.reads.capability("health"), {}))
     said = provider.output if provider is not None and isinstance(provider.output, dict) else {}
     return Deployment(
         origin=case.requester.origin,
@@ -180,15 +185,11 @@ async def _deployment(case: Case, health: dict[str, object]) -> Deployment:
     )
 
 
-async def _or_none(asked: Awaitable[T]) -> T | None:
+async def _or_none(ask: Callable[[], Awaitable[T]]) -> T | None:
     try:
-        return await asked
+        return await ask()
     except ClientFailure:
         return None
-
-
-async def _nothing() -> None:
-    return None
 
 
 def _mark(value: object) -> str | None:

@@ -6,9 +6,13 @@ from typing import Final
 
 from aip_hermes.client.checklist.case import Case, Point
 from aip_hermes.client.hermes_objects import Message
+from aip_hermes.client.lifecycle.failures import NotVerified
+from aip_hermes.client.lifecycle.states import EffectsLook
 from aip_hermes.hermes_api import stored_text
 
-__all__ = ["renamed", "transcript", "turn"]
+__all__ = ["ANSWERS_ON_FAILURE", "renamed", "transcript", "turn"]
+
+ANSWERS_ON_FAILURE: Final = "answers-on-failure"
 
 _SCHEMA_CODE: Final = "action.input_schema_invalid"
 _SYSTEM: Final = "Do not call tools."
@@ -17,8 +21,21 @@ _SYSTEM: Final = "Do not call tools."
 async def turn(case: Case, point: Point) -> None:
     """Run one bounded turn; its answer is model output, so reads decide."""
     before = await case.row(point, case.source_id)
-    point.did("SessionLifecycle.chat: one turn, then the active messages")
-    case.turn = await case.life.chat(case.open_source, case.question, step="turn", system_message=_SYSTEM)
+    looks: list[str] = []
+
+    async def confirm(look: EffectsLook) -> bool:
+        looks.append(look.turn)
+        return True
+
+    point.did("SessionLifecycle.chat: one turn, then the active messages, then the application's own look")
+    try:
+        case.turn = await case.life.chat(
+            case.open_source, case.question, step="turn", system_message=_SYSTEM, confirm_effects=confirm
+        )
+    except NotVerified:
+        # The endpoint answered as if it had run, and nothing of it, or only the question, is stored.
+        point.quirks.append(ANSWERS_ON_FAILURE)
+        raise
     case.source = case.turn.session
     after = await case.row(point, case.turn.session.id)
     point.saw(
@@ -30,6 +47,7 @@ async def turn(case: Case, point: Point) -> None:
         messages_after=after.message_count,
     )
     point.check("question and finished reply were read back", case.turn.proof in ("messages", "row"))
+    point.check("the application was asked once for the effects, of a turn that is stored", looks == ["stored"])
     kept = case.turn.session.id == case.source_id
     point.check("another id is adopted for a proven compression only", kept or case.turn.adopted)
 
