@@ -15,13 +15,17 @@ from aip_hermes.client.lifecycle import (
     ClosedSession,
     DecisionPending,
     DeleteConfirmed,
+    EffectsLook,
+    EffectsNotConfirmed,
     LifecyclePolicy,
     NotApplied,
     OpenSession,
     SessionLifecycle,
+    Undecided,
     UnknownYet,
     WrongTransition,
 )
+from aip_hermes.ports import SystemClock
 from tests.support.client_site import sid
 from tests.support.embedded_endpoint import RecordingModel
 from tests.support.lifecycle_site import Fate, LifecycleSite, LosingTransport, approve, lifecycle_site
@@ -220,3 +224,51 @@ async def test_what_is_on_its_way_again_is_no_longer_decidable(site: LifecycleSi
         await life.decide("rename", outcome="again", by="human:a", reason="proven not to be there")
         await life.rename(S, "Renamed", step="rename")
         assert len(site.relay.changes) == 1
+
+
+@pytest.mark.requirement("lifecycle:lost-answer", "lifecycle:person-decides")
+async def test_what_the_server_may_have_forgotten_is_not_sent_again(site: LifecycleSite, tmp_path: Path) -> None:
+    """A key is remembered for a day; after that the same submission could run a second time."""
+
+    class Yesterday(SystemClock):
+        def now_ms(self) -> int:
+            return super().now_ms() - 25 * 3_600_000
+
+    class StopAt:
+        async def reach(self, point: str) -> None:
+            if point == "client_identities_kept":
+                raise Stopped
+
+    async with SqliteIdentityStore(tmp_path / "old.db", clock=Yesterday()) as store:
+        async with site.client(store=store, faults=StopAt()) as client:
+            with pytest.raises(Stopped):
+                await site.lifecycle(client).rename(S, "Renamed", step="rename")
+        async with site.client(store=store) as client:
+            for _ in range(2):
+                with pytest.raises(Undecided) as undecided:
+                    await site.lifecycle(client).rename(S, "Renamed", step="rename")
+            assert (undecided.value.uncertain, site.relay.changes) == (True, [])
+            await site.lifecycle(client).decide("rename", outcome="again", by="human:a", reason="the title is the old")
+            await site.lifecycle(client).rename(S, "Renamed", step="rename")
+            assert len(site.relay.changes) == 1
+
+
+@pytest.mark.requirement("lifecycle:effects")
+async def test_a_lost_turn_is_proven_away_only_together_with_the_application(
+    site: LifecycleSite, store: SqliteIdentityStore
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def look(question: EffectsLook) -> bool:
+        asked.append((question.step, question.turn))
+        return len(asked) > 1
+
+    async with site.client(store=store) as client:
+        site.relay.fates = ["cut"]
+        with pytest.raises(EffectsNotConfirmed) as unsure:
+            await site.lifecycle(client).chat(S, "Send the mail", step="mail", confirm_effects=look)
+        assert unsure.value.uncertain
+        with pytest.raises(NotApplied):
+            await site.lifecycle(client).chat(S, "Send the mail", step="mail", confirm_effects=look)
+        assert asked == [("mail", "absent")] * 2
+        assert site.relay.changes == []

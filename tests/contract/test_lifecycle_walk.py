@@ -10,6 +10,7 @@ import pytest
 
 from aip_hermes.client import AipClient, SqliteIdentityStore
 from aip_hermes.client.lifecycle import (
+    CapabilityMissing,
     DecisionDenied,
     DecisionPending,
     DeleteConfirmed,
@@ -25,7 +26,8 @@ from aip_hermes.client.lifecycle import (
     StepFailed,
     WrongTransition,
 )
-from aip_hermes.ids import HermesSessionKey
+from aip_hermes.client.lifecycle.journal import Journal
+from aip_hermes.ids import EndpointId, HermesSessionKey, PrincipalId
 from tests.support.client_site import sid
 from tests.support.embedded_endpoint import RecordingModel
 from tests.support.lifecycle_site import LifecycleSite, approve, lifecycle_site
@@ -221,7 +223,38 @@ async def test_a_lifecycle_goes_on_only_where_and_as_whom_it_was_begun(
     aip: AipClient, site: LifecycleSite, store: SqliteIdentityStore
 ) -> None:
     await site.lifecycle(aip).create(sid("s"))
-    async with site.client("reviewer", store=store) as other:
-        with pytest.raises(Exception) as refused:  # noqa: PT011 - by code
+    elsewhere = site.url.replace("127.0.0.1", "localhost")
+    token = site.folder / "tokens" / "requester"
+    async with AipClient(base_url=elsewhere, token_file=token, store=store) as other:
+        with pytest.raises(WrongTransition):
             await site.lifecycle(other).create(sid("s"))
-        assert getattr(refused.value, "code", None) in ("lifecycle.wrong_transition", "lifecycle.capability_missing")
+    me = (await aip.me()).principal_id
+    journal = Journal(store, endpoint=EndpointId("primary"), principal_id=PrincipalId("agent:other"), name="case-1")
+    assert me != "agent:other"
+    with pytest.raises(WrongTransition):
+        await journal.begin(server=aip.origin)
+    assert len(site.relay.changes) == 1
+
+
+@pytest.mark.requirement("lifecycle:discover")
+async def test_what_an_endpoint_does_not_offer_is_named_before_the_first_step(
+    aip: AipClient, site: LifecycleSite, store: SqliteIdentityStore
+) -> None:
+    found = await site.lifecycle(aip).discover()
+    assert (found.endpoint, found.principal_id, found.delete_needs_approval) == (
+        "primary",
+        (await aip.me()).principal_id,
+        True,
+    )
+    assert all(digest is not None and digest.startswith("sha256:") for digest in found.digests.values())
+    life = SessionLifecycle(aip, name="elsewhere", endpoint=EndpointId("elsewhere"))
+    with pytest.raises(CapabilityMissing) as missing:
+        await life.create(sid("s"))
+    assert "session_create" in missing.value.details["missing"]
+    async with site.client("reviewer", store=store) as reviewer:
+        with pytest.raises(CapabilityMissing):
+            await site.lifecycle(reviewer, name="mine").create(sid("s"))
+    async with site.client() as forgetful:
+        with pytest.raises(ValueError, match="store"):
+            SessionLifecycle(forgetful, name="x")
+    assert site.relay.changes == []

@@ -97,4 +97,9 @@ PROMISES = (
         source="issue 5; design D3",
         sentence="Processes that run one lifecycle at once send one action for each step, and each finds the same end.",
     ),
+    Promise(
+        id="lifecycle:discover",
+        source="issue 5; field report F101",
+        sentence="What an endpoint does not offer, or not to this principal, is named before the first step is sent.",
+    ),
 )
