@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import httpx
+
 from aip_hermes.client import SqliteIdentityStore
 from aip_hermes.client.checklist import (
     POINTS,
@@ -59,14 +61,16 @@ async def verified(
     *,
     who: str = "requester",
     reviewer: str | None = "reviewer",
+    transport: httpx.AsyncBaseTransport | None = None,
+    reviewer_transport: httpx.AsyncBaseTransport | None = None,
     tell: Callable[[Told], None] = lambda _: None,
     on_cleanup: Callable[[tuple[Cleaned, ...]], None] = lambda _: None,
 ) -> Document:
     """Play the checklist at a site. who, reviewer: names of token files."""
     async with (
         SqliteIdentityStore(site.folder / "ids" / "identities.db") as store,
-        site.client(who, store=store) as requester,
-        site.client(reviewer or who) as second,
+        site.client(who, store=store, transport=transport) as requester,
+        site.client(reviewer or who, transport=reviewer_transport) as second,
     ):
         return await run_checklist(
             requester=requester,
