@@ -155,6 +155,11 @@ PROMISES = (
         diverges="The reference lets a payload's `_aip` pass where the runtime has none.",
     ),
     Promise(
+        id="hermes:headers:own-call",
+        source="field report F058",
+        sentence="Of calls that run at once each bears its own endpoint, key, tenant, principal and memory scope.",
+    ),
+    Promise(
         id="hermes:headers:idempotency-key",
         source="connector contract §9; field report F017",
         sentence="The action's key travels as Idempotency-Key with every mutation.",
