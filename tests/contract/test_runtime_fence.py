@@ -85,7 +85,8 @@ async def test_a_settled_key_answers_its_original_result_and_sends_nothing(site:
             },
             "idempotent_replay": True,
         }
-    assert [step for step in site.connector.steps[len(steps) :] if step[0] != "check"] == []
+    # What reads nothing is prepared before the claim, which then finds the key.
+    assert {step[0] for step in site.connector.steps[len(steps) :]} <= {"check", "prepare"}
     assert [row["action_id"] for row in await site.rows("SELECT action_id FROM actions")] == [first.id]
 
 

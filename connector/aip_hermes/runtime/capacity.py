@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import Final, Literal
 
 from aip_hermes.database import Connection
@@ -19,7 +20,7 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 from aip_hermes.runtime.submission import Submission
 
-__all__ = ["Capacity"]
+__all__ = ["Capacity", "Place"]
 
 Kind = Literal["running", "queued", "waiting"]
 
@@ -27,49 +28,80 @@ _COUNTS: Final[Mapping[Kind, str]] = {"queued": "count_queued", "waiting": "coun
 _RETRY_AFTER_MS: Final[Mapping[Kind, int]] = {"running": 1_000, "queued": 5_000, "waiting": 60_000}
 
 
+class Place:
+    """Room for one submission. Only who runs or waits has it: not who is answered with what another one does."""
+
+    def __init__(self, capacity: Capacity, submission: Submission) -> None:
+        self._capacity = capacity
+        self._submission = submission
+        self._taken = False
+        self._left = False
+
+    def take(self, connection: Connection | None = None) -> None:
+        """Have it, until the submission ends here or waits durably.
+
+        connection: of the transaction that claims, which ends with a refusal; a safe read claims nothing before it ran.
+        Raises: AtCapacity.
+        """
+        with self._capacity.lock:
+            # Whoever asked has gone while the transaction waited; nobody would give the place back.
+            self._taken = not self._left and self._capacity.enter(self._submission, connection)
+
+    def leave(self) -> None:
+        """Give it back, whether it was taken or not."""
+        with self._capacity.lock:
+            self._left = True
+            if self._taken:
+                self._capacity.leave(self._submission)
+
+
 class Capacity:
-    """The places of one runtime."""
+    """The places of one runtime. lock: claims take them in the store's thread."""
 
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
         self._running: Counter[str] = Counter()
         self._entering: dict[tuple[str, str], Kind] = {}
+        self.lock = Lock()
 
     @contextmanager
-    def place(self, submission: Submission) -> Iterator[None]:
-        """Have a place while a submission runs here, or until it waits durably. Raises: AtCapacity."""
-        kind, tenant = _kind(submission), submission.tenant
+    def place(self, submission: Submission) -> Iterator[Place]:
+        """Yield the place of a submission, not yet taken."""
+        kind, address = _kind(submission), (submission.tenant, submission.action.id)
+        place = Place(self, submission)
         if kind != "running":
-            address = (tenant, submission.action.id)
             self._entering[address] = kind
-            try:
-                yield
-            finally:
-                self._entering.pop(address, None)
-            return
-        limits = self._footing.limits
+        try:
+            yield place
+        finally:
+            self._entering.pop(address, None)
+            place.leave()
+
+    def enter(self, submission: Submission, connection: Connection | None) -> bool:
+        """Count a submission that runs, under the lock; who will wait is counted by the store. Raises: AtCapacity."""
+        kind, limits, tenant = _kind(submission), self._footing.limits, submission.tenant
+        if kind != "running":
+            assert connection is not None  # noqa: S101 - who waits is claimed first
+            self._check_waiting(connection, kind, submission)
+            return False
         self._refuse_at(self._running[tenant], limits.max_running_per_tenant, kind, own=True)
         self._refuse_at(self._running.total(), limits.max_running, kind, own=False)
         self._running[tenant] += 1
-        try:
-            yield
-        finally:
-            self._running[tenant] -= 1
-            if not self._running[tenant]:
-                del self._running[tenant]
+        return True
 
-    def check(self, connection: Connection, submission: Submission) -> None:
-        """Refuse a claim for which there is no place to wait; the transaction that claims it ends with that.
+    def leave(self, submission: Submission) -> None:
+        """Count one that ran no longer, under the lock."""
+        self._running[submission.tenant] -= 1
+        if not self._running[submission.tenant]:
+            del self._running[submission.tenant]
 
-        Raises: AtCapacity.
-        """
-        kind, limits = _kind(submission), self._footing.limits
+    def _check_waiting(self, connection: Connection, kind: Kind, submission: Submission) -> None:
+        """Refuse a claim for which there is no place to wait."""
+        limits = self._footing.limits
         if kind == "queued":
             most, own = limits.max_queued, limits.max_queued_per_tenant
-        elif kind == "waiting":
-            most, own = limits.max_waiting, limits.max_waiting_per_tenant
         else:
-            return
+            most, own = limits.max_waiting, limits.max_waiting_per_tenant
         self._refuse_at(
             self._waiting(connection, kind, submission, of=submission.tenant, most=own), own, kind, own=True
         )

@@ -1,7 +1,8 @@
 """The ordered checks that an action passes before it may run, and the ways it can be answered on the way.
 
 The order is the list in `Pipeline.__init__`. A check raises: RequestRefused becomes an error envelope, ActionFailed a
-failed result; neither stores anything. A check that returns a result ends the pipeline with it.
+failed result; neither stores anything. Who repeats what is known is answered with that, whatever a check says by now:
+the store is asked by the claim itself, for a safe read before it is sent, and else when a check has refused.
 Source: runtime behaviour §2; design §3, D3, D5, D8.
 """
 
@@ -20,7 +21,7 @@ from aip_hermes.runtime import approval_request, leases
 from aip_hermes.runtime.answers import acknowledged, answer, failed
 from aip_hermes.runtime.backlog import enqueue
 from aip_hermes.runtime.caller import Caller, MessageContext
-from aip_hermes.runtime.capacity import Capacity
+from aip_hermes.runtime.capacity import Capacity, Place
 from aip_hermes.runtime.checks import Checks, handler_broken
 from aip_hermes.runtime.ends import outcome_lost
 from aip_hermes.runtime.execution import Executor
@@ -40,8 +41,7 @@ from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["Pipeline"]
 
-_Passed = Submission | Reply
-_Check = Callable[[Submission], Awaitable[_Passed]]
+_Check = Callable[[Submission], Awaitable[Submission]]
 
 
 @contextmanager
@@ -66,17 +66,14 @@ class Pipeline:
         self._repeats = Repeats(footing)
         self._published = Checks(catalog=catalog, connectors=connectors)
         self._executor = executor
+        self._first_checks: tuple[_Check, ...] = (self._published.identities, self._published.members_we_act_on)
         self._checks: tuple[_Check, ...] = (
-            self._published.identities,
-            self._published.members_we_act_on,
-            self._duplicate_action_id,
             self._published.capability,
             self._published.input_schema,
             self._published.key,
             self._published.mode,
             self._published.handler_check,
             self._published.caller_policy,
-            self._fence,
         )
 
     async def submit(
@@ -90,16 +87,30 @@ class Pipeline:
         """
         try:
             submission = Submission.of(action, caller, context, message)
-            for check in self._checks:
+            for check in self._first_checks:
+                submission = await check(submission)
+            try:
+                checked = await self._checked(submission)
+            except (RequestRefused, ActionFailed):
                 with _harmless():
-                    passed = await check(submission)
-                if isinstance(passed, wire.ActionResult | wire.Ack):
-                    return passed
-                submission = passed
-            with self._capacity.place(submission):
-                return await self._execute(submission)
+                    known = await self._repeats.answered(submission)
+                if known is None:
+                    raise
+                return known
+            with self._capacity.place(checked) as place:
+                reply = await self._execute(checked, place)
+            # Who is answered with what another one does has no place while it waits.
+            if isinstance(reply, Claimed | Bound | Running):
+                with _harmless():
+                    return await self._repeats.from_verdict(checked, reply)
+            return reply
         except ActionFailed as failure:
             return failed(action.id, failure)
+
+    async def _checked(self, submission: Submission) -> Submission:
+        for check in self._checks:
+            submission = await check(submission)
+        return submission
 
     async def resume(self, submission: Submission, *, refused: ActionFailed | None = None) -> Mapping[str, Any] | None:
         """Run an approved or queued action through the same path; return what is kept of its result.
@@ -139,28 +150,13 @@ class Pipeline:
             submission = await check(submission)
         return submission
 
-    # The checks that ask the store.
-
-    async def _duplicate_action_id(self, submission: Submission) -> _Passed:
-        """The stored result of the same submission (design D3)."""
-        return await self._repeats.answered(submission) or submission
-
-    async def _fence(self, submission: Submission) -> _Passed:
-        """The stored result of the same key; the claim asks again, atomically."""
-        if submission.fence is None:
-            return submission
-        return await self._repeats.answered(submission) or submission
-
     # Running, waiting, parking.
 
-    async def _execute(self, submission: Submission) -> Reply:
+    async def _execute(self, submission: Submission, place: Place) -> Reply | Verdict:
+        """Run what is new; return the verdict about what is not."""
         queued = submission.action.mode == "async"
         if submission.read_only and not queued and not submission.handler.operation.streaming:
-            with _harmless():
-                stored = await self._executor.read(submission)
-            if isinstance(stored, Claimed | Bound | Running):
-                return await self._repeats.from_verdict(submission, stored)
-            return answer(submission.action.id, stored)
+            return await self._read(submission, place)
         ready = None if queued else await self._ready_before_claim(submission)
         intent = isinstance(ready, Prepared)
         facts = to_json(ready.facts) if isinstance(ready, Prepared) else None
@@ -172,13 +168,13 @@ class Pipeline:
                 connection, submission, now=now, intent_at=now if intent else None, facts=facts, lease=lease
             )
             if isinstance(verdict, Claimed):
-                self._capacity.check(connection, submission)
+                place.take(connection)
             return verdict
 
         with _harmless():
             verdict = await self._footing.database.write(take)
         if not isinstance(verdict, Claimed):
-            return await self._repeats.from_verdict(submission, verdict)
+            return verdict
         await self._footing.faults.reach("after_claim")
         submission = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
         if submission.approval_policy is not None:
@@ -186,6 +182,16 @@ class Pipeline:
         if queued:
             return await self._enqueue(submission)
         return await self._run(submission, ready)
+
+    async def _read(self, submission: Submission, place: Place) -> Reply | Verdict:
+        """Run a safe read, which is claimed with its end, if nothing is known of it."""
+        with _harmless():
+            verdict = await self._repeats.look(submission)
+            if verdict is not None:
+                return verdict
+            place.take()
+            stored = await self._executor.read(submission)
+        return stored if isinstance(stored, Claimed | Bound | Running) else answer(submission.action.id, stored)
 
     async def _run(self, submission: Submission, ready: Prepared | ActionFailed | None) -> wire.ActionResult:
         stored = await self._executor.run(submission, ready=ready)

@@ -32,11 +32,15 @@ class Repeats:
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
 
-    async def answered(self, submission: Submission) -> Reply | None:
-        """Answer a repeat of what is known; None for something new."""
-        verdict = await self._footing.database.read(
+    async def look(self, submission: Submission) -> Bound | Running | None:
+        """Say what is known of an Action ID and its key; None for something new."""
+        return await self._footing.database.read(
             lambda connection: look(connection, submission, now=self._footing.now_ms())
         )
+
+    async def answered(self, submission: Submission) -> Reply | None:
+        """Answer a repeat of what is known; None for something new."""
+        verdict = await self.look(submission)
         return None if verdict is None else await self.from_verdict(submission, verdict)
 
     async def from_verdict(self, submission: Submission, verdict: Verdict) -> Reply:
