@@ -40,7 +40,7 @@ from aip_hermes.hermes.failures import HermesFailed
 from aip_hermes.hermes.headers import headers_of_call
 from aip_hermes.hermes.preparation import description_of, refuse_changed_target, refuse_moved_turn, snapshot_of
 from aip_hermes.hermes.reconcile import QuietTimes, Reconciler
-from aip_hermes.hermes.request import Mapped, map_call
+from aip_hermes.hermes.request import Mapped, map_call, named_by
 from aip_hermes.hermes.run_ends import about_run
 from aip_hermes.hermes.session_rows import Rows, SessionRow
 from aip_hermes.hermes.stopping import stop
@@ -218,12 +218,12 @@ class HermesHandler:
         return await self._reconciler.verdict(action)
 
     def traces(self, call: Call, outcome: Answer | ActionFailed | None) -> Traces:
-        mapped = self._map(call)
+        ids, session_id = named_by(self._operation, call.input)
         return traces_of(
             self._operation,
             endpoint_id=self._endpoint.id,
-            ids=mapped.ids,
-            session_id=mapped.session_id,
+            ids=ids,
+            session_id=session_id,
             output=None if outcome is None else outcome.output,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from aip_hermes.hermes.headers import HeaderRefused, headers_of_call
 from aip_hermes.hermes_api import clean_title, is_continuation_id, new_session_id_problem, title_problem
 from aip_hermes.ids import HermesSessionKey, IdentityError
 
-__all__ = ["Mapped", "fill_path", "map_call", "path_id_problem", "timeout_of"]
+__all__ = ["Mapped", "fill_path", "map_call", "named_by", "path_id_problem", "timeout_of"]
 
 _MAX_PATH_ID_BYTES: Final = 4_096
 _MAX_QUERY_BYTES: Final = 4_096
@@ -63,7 +63,7 @@ def map_call(*, operation: Operation, endpoint: Endpoint, call: Call) -> Mapped:
     facts = load_capability_file().connector
     ids: dict[str, str] = {}
     try:
-        ids.update((name, _path_id(call.input, name)) for name in _PLACE.findall(operation.path))
+        ids.update(_path_ids(operation, call.input))
         target = fill_path(operation.path, ids) + _query(operation, call.input)
         if len(endpoint.base_url) + len(target) > facts.max_request_url_bytes:
             raise Broken(f"the URL would be longer than {facts.max_request_url_bytes} bytes")
@@ -100,6 +100,17 @@ def map_call(*, operation: Operation, endpoint: Endpoint, call: Call) -> Mapped:
     )
 
 
+def named_by(operation: Operation, values: Mapping[str, Any]) -> tuple[Mapping[str, str], str | None]:
+    """Return what a call names: the ids of its path, and its session, where `Mapped` says; of an input that was mapped.
+
+    Raises: ValueError for one that was not.
+    """
+    ids = dict(_path_ids(operation, values))
+    if "session_id" in ids or operation.session_place is None:
+        return ids, ids.get("session_id")
+    return ids, _named_session(operation, values, body_of(operation, values, ids))
+
+
 def timeout_of(operation: Operation, endpoint: Endpoint) -> float:
     """Return the seconds that one exchange may take."""
     return endpoint.turn_timeout_s if operation.turn else operation.http_timeout_s
@@ -108,6 +119,10 @@ def timeout_of(operation: Operation, endpoint: Endpoint) -> float:
 def fill_path(template: str, ids: Mapping[str, str]) -> str:
     """Put ids into a path template, percent-encoding everything but unreserved characters."""
     return _PLACE.sub(lambda place: quote(ids[place[1]], safe=""), template)
+
+
+def _path_ids(operation: Operation, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((name, _path_id(values, name)) for name in _PLACE.findall(operation.path))
 
 
 def _path_id(values: Mapping[str, Any], name: str) -> str:

@@ -148,7 +148,8 @@ class Attempts:
         outcome = await self._send(submission, call, prepared)
         progress.running.phase = "after"
         await self._footing.faults.reach("after_answer")
-        outcome = await self._confirm(submission, call, prepared, outcome)
+        if submission.handler.operation.confirm != "none":
+            outcome = await self._confirm(submission, call, prepared, outcome)
         return checked_output(submission, outcome)
 
     async def _prepare(self, submission: Submission, call: Call) -> Prepared:

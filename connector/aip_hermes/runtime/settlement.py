@@ -151,7 +151,7 @@ def settle(
     )
     if not settled:
         raise LostClaim(f"attempt {attempt} of {action_id} was settled by somebody else")
-    row = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})[0]
+    row = settled[0]
     settle_key(connection, row, frees=ending.frees_key)
     release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now, work=ending.begins)
     if ending.ends is not None:

@@ -58,7 +58,7 @@ UPDATE actions SET
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
     AND (state = 'running' OR (state IN ('queued', 'pending_approval') AND :state <> 'completed'))
     AND (:lease IS NULL OR lease_number = :lease)
-RETURNING attempt;
+RETURNING *;
 
 -- name: fetch_key
 -- Who holds a fence.
