@@ -189,3 +189,17 @@ async def test_a_decision_whose_answer_is_lost_can_be_found(site: ClientSite) ->
         assert asked.approval_id in failed.next_step
         assert [each.status for each in (await reviewer.approvals(status="denied")).approvals] == ["denied"]
         assert (await aip.wait(asked.action_id, timeout_s=60)).outcome == "failed"
+
+
+@pytest.mark.requirement("app:identities:owner-alone")
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_file_of_identities_belongs_to_its_owner_alone(there: bool, tmp_path: Path) -> None:
+    if there:
+        (tmp_path / "ids.db").touch(mode=0o644)
+    async with SqliteIdentityStore(tmp_path / "ids.db") as store:
+        await store.begin(RECORD)
+        assert _rights(tmp_path) == {"ids.db": "600", "ids.db-shm": "600", "ids.db-wal": "600"}
+
+
+def _rights(folder: Path) -> dict[str, str]:
+    return {each.name: f"{each.stat().st_mode & 0o777:o}" for each in folder.iterdir()}

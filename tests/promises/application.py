@@ -43,6 +43,11 @@ PROMISES = (
         "credential.",
     ),
     Promise(
+        id="app:identities:owner-alone",
+        source="issue 5; design D19",
+        sentence="A file of identities is 0600, with its log and its index, also where an empty file was there before.",
+    ),
+    Promise(
         id="app:answer:survives-store",
         source="second look at issue 5",
         sentence="An answer that the store can't take down is returned all the same, says so, and is found again.",
@@ -144,6 +149,27 @@ PROMISES = (
         id="endpoint:new-ids",
         source="design D12; field report F014",
         sentence="Who creates or forks names the new session, by the rules for new ids, before anything is sent.",
+    ),
+    Promise(
+        id="client:misuse:one-loop",
+        source="issue 5 (one API that cannot be used wrongly)",
+        sentence="A client that is closed, or belongs to another event loop, sends nothing and says so: certain.",
+    ),
+    Promise(
+        id="client:misuse:times",
+        source="issue 5 (timeouts in seconds as arguments)",
+        sentence="A time of zero, a negative one and NaN are refused before anything is kept or sent.",
+    ),
+    Promise(
+        id="client:misuse:address",
+        source="issue 5 (one API that cannot be used wrongly)",
+        sentence="A URL whose port is none is refused when the client is made.",
+    ),
+    Promise(
+        id="endpoint:session-key",
+        source="design D12, D19",
+        sentence="A session key leaves as the connector sends it, in UTF-8 and trimmed; one that no header can carry is "
+        "refused without being shown.",
     ),
     Promise(
         id="docs:python",

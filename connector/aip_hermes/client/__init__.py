@@ -25,6 +25,7 @@ from aip_hermes.client.failures import (
     TlsFailed,
     TooLarge,
     Undecodable,
+    Unusable,
 )
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, HttpAnswer, HttpConnection
 from aip_hermes.client.receipts import chain_problems
@@ -136,6 +137,7 @@ __all__ = [
     "Turn",
     "TurnEvent",
     "Undecodable",
+    "Unusable",
     "Verb",
     "action_envelope",
     "chain_problems",

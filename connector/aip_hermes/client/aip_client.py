@@ -20,7 +20,7 @@ from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
 from aip_hermes.client.decisions import Verb
 from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.failures import ClientFailure, Undecodable
-from aip_hermes.client.http import MAX_RESPONSE_BYTES
+from aip_hermes.client.http import MAX_RESPONSE_BYTES, check_times
 from aip_hermes.client.identities import CallIdentities, CallRecord, IdentityStore
 from aip_hermes.client.listings import Decided
 from aip_hermes.client.reply import Reply
@@ -85,6 +85,7 @@ class AipClient(AipReads):
     ) -> None:
         if token is not None and token_file is not None:
             raise ValueError("a token is given by value or by file, not by both")
+        check_times(call_timeout_s=call_timeout_s)
         self._clock = clock or SystemClock()
         connection = AipConnection(
             base_url=base_url,
@@ -149,8 +150,9 @@ class AipClient(AipReads):
         repeated after a failure that may pass. group, step: kept with the call, for whoever made it.
 
         Raises: IdentityStoreFailed, IdentityClash, before anything is sent; ValueError for identities that contradict
-        the input; the failures of an exchange, with `identities` and `next_step`.
+        the input, and for a time that is none; the failures of an exchange, with `identities` and `next_step`.
         """
+        check_times(timeout_s=timeout_s)
         if action_id is not None and idempotency_key is None:
             known = await self._ledger.known(action_id)
             idempotency_key = known.idempotency_key if known is not None else None

@@ -39,6 +39,7 @@ __all__ = [
     "TlsFailed",
     "TooLarge",
     "Undecodable",
+    "Unusable",
 ]
 
 
@@ -74,6 +75,12 @@ class NotReachable(ClientFailure, code="client.not_reachable", retryable=True):
     """No connection, so no request: certain."""
 
     fixed_next_step = "check the URL and the network between here and the server"
+
+
+class Unusable(ClientFailure, code="client.unusable", category="permanent"):
+    """This client can't send any more, so no request: certain."""
+
+    fixed_next_step = "make a client in the event loop that uses it, and close it there after its last call"
 
 
 class ConnectionRefused(NotReachable, code="client.connection_refused"):

@@ -20,7 +20,7 @@ from aip_hermes.client import hermes_objects as objects
 from aip_hermes.client.failures import ClientFailure, Undecodable
 from aip_hermes.client.hermes_answers import HermesRefused, about_session, object_of
 from aip_hermes.client.hermes_turns import turn_events
-from aip_hermes.client.http import HttpConnection
+from aip_hermes.client.http import HttpConnection, check_times
 from aip_hermes.client.reply import JsonObject
 from aip_hermes.client.safe_reads import SafeReads
 from aip_hermes.client.session_pages import read_all
@@ -76,6 +76,7 @@ class HermesClient:
     ) -> None:
         if key is not None and key_file is not None:
             raise ValueError("a key is given by value or by file, not by both")
+        check_times(turn_timeout_s=turn_timeout_s)
         self._turn_timeout_s = turn_timeout_s
         self._reads = SafeReads(tries=read_tries, clock=clock or SystemClock())
         self._http = HttpConnection(
@@ -201,6 +202,7 @@ class HermesClient:
 
         timeout_s: instead of turn_timeout_s. An answer that does not come leaves a turn that runs on: uncertain.
         """
+        check_times(timeout_s=timeout_s)
         raw = await self._change(
             "POST",
             _path(session_id, "chat"),
@@ -225,6 +227,7 @@ class HermesClient:
 
         Leaving stops no turn. Raises: NoAnswer, uncertain, for a stream that ends without a terminal event.
         """
+        check_times(idle_s=idle_s)
         with _about(session_id):
             events = turn_events(
                 self._http,
@@ -250,7 +253,7 @@ class HermesClient:
         *,
         session_id: HermesSessionId,
         body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[bytes, bytes] | None = None,
         timeout_s: float | None = None,
         forks: bool = False,
     ) -> JsonObject:
@@ -296,5 +299,14 @@ def _turn(message: Any, system_message: str | None) -> JsonObject:
     return {"message": message} | ({} if system_message is None else {"system_message": system_message})
 
 
-def _memory(session_key: HermesSessionKey | None) -> dict[str, str]:
-    return {} if session_key is None else {"X-Hermes-Session-Key": str(session_key)}
+def _memory(session_key: HermesSessionKey | None) -> dict[bytes, bytes]:
+    if session_key is None:
+        return {}
+    # Surrounding white space is no part of a scope: the endpoint trims it, and a header can't carry it.
+    try:
+        value = session_key.strip().encode()
+    except UnicodeEncodeError:
+        value = b""
+    if not value or any(byte < 0x20 or byte == 0x7F for byte in value):
+        raise ValueError("no header can carry this session key") from None
+    return {b"X-Hermes-Session-Key": value}

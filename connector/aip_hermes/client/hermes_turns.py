@@ -20,7 +20,7 @@ _EVENT_STREAM: Final = "text/event-stream"
 
 
 async def turn_events(
-    http: HttpConnection, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str], idle_s: float
+    http: HttpConnection, path: str, body: Mapping[str, Any], *, headers: Mapping[bytes, bytes], idle_s: float
 ) -> AsyncGenerator[TurnEvent, None]:
     """Send one turn, once, and yield its events up to the terminal one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import ssl
@@ -25,11 +26,12 @@ from aip_hermes.client.failures import (
     NotReachable,
     TlsFailed,
     TooLarge,
+    Unusable,
 )
 from aip_hermes.loopback import dials_this_machine
 from aip_hermes.secret import Secret
 
-__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "HttpStream"]
+__all__ = ["MAX_RESPONSE_BYTES", "HttpAnswer", "HttpConnection", "HttpStream", "check_times"]
 
 MAX_RESPONSE_BYTES = 4_194_304
 
@@ -81,16 +83,20 @@ class HttpConnection:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         parts = urlsplit(base_url)
+        check_times(
+            connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s, answer_timeout_s=answer_timeout_s
+        )
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("the base URL needs a scheme (http or https) and a host")
         if parts.username is not None or parts.password is not None:
             raise ValueError("the base URL must not carry a user name or a password")
         self.origin = f"{parts.scheme}://{parts.netloc}"
         try:
-            _ = httpx.URL(self.origin).host
+            _ = httpx.URL(self.origin).host, parts.port
         except (httpx.InvalidURL, ValueError) as exc:
             raise ValueError("the base URL has no usable host name or port") from exc
         self.max_response_bytes = max_response_bytes
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._read = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
         self._answer = self._answer_within(answer_timeout_s)
         # Identity coding: a compressed answer could be far longer than what the limit saw.
@@ -147,7 +153,7 @@ class HttpConnection:
         path: str,
         *,
         body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[bytes, bytes] | None = None,
         timeout: httpx.Timeout | float | None = None,
         changes: bool,
     ) -> HttpAnswer:
@@ -163,11 +169,11 @@ class HttpConnection:
         path: str,
         *,
         body: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
+        headers: Mapping[bytes, bytes] | None,
         timeout: httpx.Timeout,
     ) -> httpx.Request:
         content = None if body is None else json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-        typed = {} if body is None else {"Content-Type": "application/json"}
+        typed = {} if body is None else {b"Content-Type": b"application/json"}
         return self._client.build_request(
             method, self.origin + path, content=content, headers={**typed, **(headers or {})}, timeout=timeout
         )
@@ -196,13 +202,15 @@ class HttpConnection:
         path: str,
         body: Mapping[str, Any],
         *,
-        headers: Mapping[str, str],
+        headers: Mapping[bytes, bytes],
         accept: str,
         idle_s: float,
     ) -> AsyncIterator[HttpStream]:
         """Send `body` as JSON, once, and read the answer as it comes. Raises: as stream; uncertain once it was sent."""
         timeout = httpx.Timeout(idle_s, connect=self._read.connect)
-        request = self._request("POST", path, body=body, headers={"Accept": accept, **headers}, timeout=timeout)
+        request = self._request(
+            "POST", path, body=body, headers={b"Accept": accept.encode(), **headers}, timeout=timeout
+        )
         async with self._begun(request, changes=True) as stream:
             yield stream
 
@@ -230,6 +238,7 @@ class HttpConnection:
 
     @asynccontextmanager
     async def _sent(self, request: httpx.Request, *, changes: bool) -> AsyncIterator[httpx.Response]:
+        self._check_usable()
         try:
             response = await self._client.send(request, stream=True)
             try:
@@ -242,6 +251,15 @@ class HttpConnection:
                 failure.next_step = _CHECK_PROXY
             raise failure from exc
 
+    def _check_usable(self) -> None:
+        """A connection of another event loop breaks in ways that leave open whether a request left."""
+        if self._client.is_closed:
+            raise Unusable(f"no request to {self.origin}: this client is closed")
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if self._loop is not loop:
+            raise Unusable(f"no request to {self.origin}: this client belongs to another event loop")
+
     async def _content(self, pieces: AsyncIterator[bytes], *, status: int, changes: bool) -> bytes:
         content = bytearray()
         async for piece in pieces:
@@ -253,6 +271,13 @@ class HttpConnection:
                     uncertain=changes,
                 )
         return bytes(content)
+
+
+def check_times(**seconds: float | None) -> None:
+    """Raise ValueError for a time that is none: zero, negative or NaN. None stands for one that was not given."""
+    for name, value in seconds.items():
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} is a number of seconds above 0")
 
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import stat
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -214,7 +216,11 @@ class Database:
             # Made before the engine makes it: its log and its index take over these rights.
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             return
-        if self.path.stat().st_size == 0:
+        there = self.path.stat()
+        if there.st_size == 0:
+            if not self._read_only and stat.S_ISREG(there.st_mode):
+                with suppress(PermissionError):  # somebody else's, who lets us write
+                    self.path.chmod(0o600)  # nothing is in it yet that anybody could have read
             return
         try:
             application_id, tables = header(self.path)
