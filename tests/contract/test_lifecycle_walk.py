@@ -175,6 +175,8 @@ async def test_what_is_not_possible_is_refused_before_anything_is_sent(aip: AipC
         await life.create(sid("s"), title="other")
     with pytest.raises(NoSuchSession):
         await life.chat(OpenSession(id=sid("nobody")), "hello", step="nobody")
+    with pytest.raises(NoSuchSession):
+        await life.messages(OpenSession(id=sid("nobody")))
     with pytest.raises(WrongTransition):
         await life.decide("create:s", outcome="again", by="human:a", reason="no")
     with pytest.raises(WrongTransition):

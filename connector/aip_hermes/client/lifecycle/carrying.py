@@ -202,7 +202,6 @@ class Carrier:
         if error is not None and isinstance(error.details.get("provider"), Mapping):
             details["provider"] = error.details["provider"]
         if error is not None and code.endswith(".session_superseded"):
-            kind = failing.StepFailed
             next_step = (
                 f"`messages(session)` gives the handle of the continuation; then {_AGAIN.format(step=plan.step)}"
             )

@@ -75,8 +75,11 @@ async def messages(footing: Footing, *, session: OpenSession | ClosedSession) ->
     target = await footing.journal.current(session.id)
     active = await footing.reads.messages(target)
     if active is None:
-        await footing.reads.get(target)
-        raise AssertionError("a row that is there has messages")
+        raise failing.NoSuchSession(
+            f"the endpoint has no session {target}",
+            next_step="look at `steps()` whether it was deleted",
+            session_id=target,
+        )
     handle: OpenSession | ClosedSession = session
     if active.effective != target:
         await footing.journal.moved(old=target, new=active.effective)
