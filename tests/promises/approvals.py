@@ -40,6 +40,12 @@ PROMISES = (
         "policy.approval_expired, its key answers that, an event and an audit record tell it.",
     ),
     Promise(
+        id="approval:expiry:alone",
+        source="runtime behaviour §9.6, design D2",
+        sentence="An approval that can't be ended keeps no other one from its end, no read from its answer and no start "
+        "from succeeding; it is tried again later.",
+    ),
+    Promise(
         id="approval:asked-again",
         source="field report F067, design D2",
         sentence="After an expiry a new Action ID and key make a new approval; the old ones answer the old end.",

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from aip_hermes.database import Connection, StoreFailure
-from aip_hermes.runtime import approvals
+from aip_hermes.runtime.expiry import end_overdue
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.store import QUERIES
 
@@ -43,25 +43,17 @@ class ApprovalClock:
 
     async def _end_overdue(self) -> float:
         """End what is overdue; return how long to rest, in seconds."""
-        next_at = await self._footing.database.read(self._next)
+        now = self._footing.now_ms()
+        await end_overdue(self._footing, now=now)
+
+        def next_expiry(connection: Connection) -> int | None:
+            next_at: int | None = connection.execute(QUERIES["next_expiry"], {"now": now})[0]["expires_at"]
+            return next_at
+
+        next_at = await self._footing.database.read(next_expiry)
         if next_at is None:
             return LONGEST_REST_S
-        left_ms = next_at - self._footing.now_ms()
-        if left_ms > 0:
-            return min(left_ms / 1000, LONGEST_REST_S)
-        for ended in await self._footing.database.write(self._expire):
-            address = {"tenant": ended.tenant, "action_id": ended.action_id}
-            self._footing.finished.tell(**address, stored=ended.stored)
-            self._footing.watchers.changed(**address)
-            log.info("approval.expired", action_id=ended.action_id)
-        return 0
-
-    def _next(self, connection: Connection) -> int | None:
-        next_at: int | None = connection.execute(QUERIES["next_expiry"])[0]["expires_at"]
-        return next_at
-
-    def _expire(self, connection: Connection) -> list[approvals.Ended]:
-        return approvals.expire_some(connection, now=self._footing.now_ms())
+        return min((next_at - self._footing.now_ms()) / 1000, LONGEST_REST_S)
 
     async def _rest(self, seconds: float) -> None:
         if seconds <= 0:

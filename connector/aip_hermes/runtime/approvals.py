@@ -45,8 +45,6 @@ __all__ = [
     "conclude",
     "decisions_of",
     "expire",
-    "expire_all",
-    "expire_some",
     "fetch",
     "overdue",
     "vote",
@@ -157,8 +155,8 @@ def withdraw(connection: Connection, row: Mapping[str, Any], decision: wire.Appr
     return True
 
 
-def expire(connection: Connection, row: Mapping[str, Any], *, now: int) -> bool:
-    """End a pending approval whose time is up."""
+def expire(connection: Connection, row: Mapping[str, Any], *, now: int) -> Ended | None:
+    """End a pending approval whose time is up; return what its action became, None when another end came first."""
     decision = wire.ApprovalDecision(
         approval_id=row["approval_id"],
         decision="expired",
@@ -167,23 +165,10 @@ def expire(connection: Connection, row: Mapping[str, Any], *, now: int) -> bool:
         reason="approval TTL expired",
         decision_id=f"decision:{row['approval_id']}:expired",
     )
-    return conclude(connection, row, decision, reserved_until=now, now=now)
-
-
-def expire_some(connection: Connection, *, now: int) -> list[Ended]:
-    """End up to a hundred pending approvals whose time is up; return what their actions became."""
-    ended = []
-    for row in connection.execute(QUERIES["fetch_overdue"], {"now": now}):
-        if expire(connection, row, now=now):
-            stored = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
-            ended.append(Ended(tenant=row["tenant"], action_id=row["action_id"], stored=stored))
-    return ended
-
-
-def expire_all(connection: Connection, *, now: int) -> None:
-    """End every pending approval whose time is up."""
-    while expire_some(connection, now=now):
-        pass
+    if not conclude(connection, row, decision, reserved_until=now, now=now):
+        return None
+    stored = from_json(action_of(connection, row["tenant"], row["action_id"])["result"])
+    return Ended(tenant=row["tenant"], action_id=row["action_id"], stored=stored)
 
 
 def cancel_parked(

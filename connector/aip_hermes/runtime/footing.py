@@ -38,6 +38,8 @@ class Footing:
     queued: asyncio.Event = field(default_factory=asyncio.Event)
     parked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after each approval that was asked."""
+    not_ended: dict[str, int] = field(default_factory=dict)
+    """Approvals whose time was up and that could not be ended → when that is tried again, Unix milliseconds."""
     worker: str = field(default_factory=lambda: new_id("worker:"))
     jitter: Jitter = no_jitter
     meter: Meter = field(default_factory=NoMeter)

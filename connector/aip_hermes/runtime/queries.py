@@ -19,6 +19,7 @@ from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.erasure import erase, is_due
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, first_chunks, read_page
+from aip_hermes.runtime.expiry import catch_up, overdue
 from aip_hermes.runtime.failures import (
     ActionGone,
     ActionNotFound,
@@ -144,7 +145,7 @@ class Views:
             need(caller, "receipt:read")
         own_tenant(caller, tenant_id)
         start, size = offset_of(cursor), page_size(limit)
-        await self._expire_overdue()
+        await catch_up(self._footing)
 
         def page(connection: Connection) -> tuple[list[_Row], int | None]:
             found: list[_Row] = []
@@ -185,7 +186,7 @@ class Views:
     async def seen(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]:
         """Return the row of an approval that the caller may see. Raises: NotAuthorized, ApprovalNotFound."""
         need(caller, "approval:read")
-        await self._expire_overdue()
+        await catch_up(self._footing)
         tenant = caller.tenant_id or ""
         row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
         if row is None:
@@ -202,14 +203,15 @@ class Views:
         address = {"tenant": caller.tenant_id or "", "action_id": action_id}
 
         def look(connection: Connection) -> tuple[bool, list[dict[str, Any]]]:
-            now = self._footing.now_ms()
-            overdue = connection.execute(QUERIES["fetch_overdue"], {"now": now})
-            rows = connection.execute(QUERIES["fetch_action"], address)
-            return bool(overdue) or any(self._is_due(row, now) for row in rows), rows
+            late = overdue(connection, self._footing, now=self._footing.now_ms())
+            return bool(late), connection.execute(QUERIES["fetch_action"], address)
 
-        stale, rows = await self._footing.database.read(look)
-        if stale:
-            rows = await self._footing.database.write(lambda connection: self._freshened(connection, address))
+        late, rows = await self._footing.database.read(look)
+        if late:
+            await catch_up(self._footing)
+            _, rows = await self._footing.database.read(look)
+        if any(self._is_due(row, self._footing.now_ms()) for row in rows):
+            rows = await self._footing.database.write(lambda connection: self._without_text(connection, address))
         if not rows:
             return None
         if not (owns(caller, rows[0]) or caller.may_read_others("action")):
@@ -219,20 +221,13 @@ class Views:
     def _is_due(self, row: _Row, now: int) -> bool:
         return is_due(row, now=now, keep_ms=self._footing.limits.transcripts_ms)
 
-    def _freshened(self, connection: Connection, address: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Do first what time has decided: an approval that expired, text that was kept long enough."""
+    def _without_text(self, connection: Connection, address: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Text that was kept long enough goes before it is shown again."""
         now = self._footing.now_ms()
-        approvals.expire_all(connection, now=now)
         for row in connection.execute(QUERIES["fetch_action"], address):
             if self._is_due(row, now):
                 erase(connection, row, reason="expired", now=now)
         return connection.execute(QUERIES["fetch_action"], address)
-
-    async def _expire_overdue(self) -> None:
-        now = self._footing.now_ms()
-        overdue = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_overdue"], {"now": now}))
-        if overdue:
-            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now))
 
     def _slice(
         self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int

@@ -28,6 +28,7 @@ from aip_hermes.runtime.audit_log import AuditAsked, audit_page
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.event_pages import MAX_PAGE_BYTES, Position, read_log
+from aip_hermes.runtime.expiry import catch_up, overdue
 from aip_hermes.runtime.failures import ReceiptNotFound
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.receipts import approval_chain, chain_of, fetch_chain
@@ -189,13 +190,13 @@ class Records:
         now, keep_ms = self._footing.now_ms(), self._footing.limits.transcripts_ms
 
         def look(connection: Connection) -> tuple[bool, bool]:
-            overdue = connection.execute(QUERIES["fetch_overdue"], {"now": now})
+            late = overdue(connection, self._footing, now=now)
             due = connection.execute(QUERIES["fetch_expired_text"], {"before": now - keep_ms, "limit": 1})
-            return bool(overdue), bool(due)
+            return bool(late), bool(due)
 
-        overdue, due = await self._footing.database.read(look)
-        if overdue:
-            await self._footing.database.write(lambda c: approvals.expire_all(c, now=now))
+        late, due = await self._footing.database.read(look)
+        if late:
+            await catch_up(self._footing)
         erased = AT_ONCE if due else 0
         while erased == AT_ONCE:
             erased = await self._footing.database.write(lambda c: erase_expired(c, now=now, keep_ms=keep_ms))

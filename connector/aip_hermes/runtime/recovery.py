@@ -25,6 +25,7 @@ from aip_hermes.database import Connection
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime import approvals, leases
 from aip_hermes.runtime.ends import outcome_lost
+from aip_hermes.runtime.expiry import catch_up
 from aip_hermes.runtime.failures import Interrupted
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.settlement import Ending, settle
@@ -73,10 +74,11 @@ async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Unfin
                 unfinished.interrupted.append(interrupted)
             else:
                 _end(connection, action, _verdict(action, connectors), now=now)
-        approvals.expire_all(connection, now=now)
         return unfinished
 
-    return await footing.database.write(once)
+    unfinished = await footing.database.write(once)
+    await catch_up(footing)
+    return unfinished
 
 
 def _interrupted(connection: Connection, action: Mapping[str, Any], observing: Set[str]) -> Submission | None:

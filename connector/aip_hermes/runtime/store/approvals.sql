@@ -29,5 +29,5 @@ ORDER BY created_at, approval_id
 LIMIT :limit OFFSET :offset;
 
 -- name: fetch_overdue
--- Approvals that nobody decided in time.
-SELECT * FROM approvals WHERE status = 'pending' AND expires_at <= :now ORDER BY expires_at LIMIT 100;
+-- Approvals that nobody decided in time, behind the first few.
+SELECT * FROM approvals WHERE status = 'pending' AND expires_at <= :now ORDER BY expires_at LIMIT 100 OFFSET :passed;

@@ -32,5 +32,5 @@ WHERE approval_id = :approval_id AND status = 'approved'
 RETURNING approval_id;
 
 -- name: next_expiry
--- When the next approval's time is up; null when none waits with an end.
-SELECT MIN(expires_at) AS expires_at FROM approvals WHERE status = 'pending';
+-- When the next approval's time is up, of those whose time is not; null when none waits with an end.
+SELECT MIN(expires_at) AS expires_at FROM approvals WHERE status = 'pending' AND expires_at > :now;
