@@ -20,6 +20,11 @@ PROMISES = (
         sentence="A zero-byte file left by an interrupted start is taken for a new one.",
     ),
     Promise(
+        id="database:migrate:killed",
+        source="design §6, field reports F037, F038",
+        sentence="A kill during a migration leaves the version before it; the next start goes on from there.",
+    ),
+    Promise(
         id="database:open:newer-refused",
         source="design §6, field report F037",
         sentence="A file with a newer or altered schema is refused with both versions named.",
