@@ -187,7 +187,7 @@ PROMISES = (
     Promise(
         id="log:text:plain",
         source="docs/how-to/operate.md, Log",
-        sentence="`[log] format = \"text\"` writes plain lines into a file or a journal; colours are for terminals.",
+        sentence='`[log] format = "text"` writes plain lines into a file or a journal; colours are for terminals.',
     ),
     Promise(
         id="settings:file:sentences",
