@@ -6,12 +6,13 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import AIP_HERMES, finish, running_up, start
+from tests.support.processes import AIP_HERMES, finish, run_aipctl, running_up, start
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "verify-a-deployment.md"
 
@@ -68,4 +69,27 @@ def test_where_nobody_answers_it_says_so_and_writes_no_evidence(tmp_path: Path) 
     assert (status, out) == (1, "")
     assert err.startswith("aip-hermes: ")
     assert "Traceback" not in err
+    assert list(evidence.iterdir()) == []
+
+
+@pytest.mark.requirement("checklist:cleans-up")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_stops_the_command_is_left_without_sessions_and_identities(tmp_path: Path, number: signal.Signals) -> None:
+    evidence = tmp_path / "evidence"
+    with running_up(tmp_path / "data", log=tmp_path / "up.log") as (_, ready):
+        tokens = ready["token_files"]
+        process = start(
+            ["verify", ready["aip_url"], "--token-file", tokens["requester"],
+             "--reviewer-token-file", tokens["reviewer"], "--evidence", str(evidence)]
+        )  # fmt: skip
+        assert process.stderr is not None
+        seen = [process.stderr.readline() for _ in range(9)]
+        process.send_signal(number)
+        status, out, err = finish(process)
+        assert (status, out) == (130, ""), err
+        assert seen[8].startswith("ok    9")
+        assert "left at the endpoint" not in err
+        given = ["--native-bearer-token-file", tokens["requester"], "action", "call", ready["aip_url"]]
+        listed = run_aipctl([*given, "cap:hermes_agent:primary:sessions_list", "--input", '{"include_children": true}'])
+        assert json.loads(listed.stdout)["body"]["action_result"]["output"]["data"] == []
     assert list(evidence.iterdir()) == []

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -27,6 +28,7 @@ __all__ = ["EvidenceRefused", "fits", "program_identity", "run_check", "run_veri
 
 _DISTRIBUTION = "aip-hermes-connector"
 _MARKS = {"pass": "ok  ", "fail": "FAIL", "not_applicable": "n/a "}
+_KNOWN_REASONS = (None, "kept", "no-reviewer")
 _MAX_BYTES = 4 * 1024 * 1024
 _CODE = (".py", ".sql")
 
@@ -57,28 +59,38 @@ async def run_verify(
     run = secrets.token_hex(6)
     kept = evidence / f"verification-{run}.identities"
     left: list[Cleaned] = []
-    sure = False
+    begun: list[int] = []
+
+    def tell(told: Told) -> None:
+        begun.append(told.number)
+        _tell(told)
+
     try:
-        async with (
-            SqliteIdentityStore(kept / "identities.db") as store,
-            AipClient(base_url=url, token_file=token_file, store=store, tls_ca_file=tls_ca_file) as requester,
-            _optional_client(url, reviewer_token_file, tls_ca_file) as reviewer,
-        ):
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(SqliteIdentityStore(kept / "identities.db"))
+            requester = await stack.enter_async_context(
+                AipClient(base_url=url, token_file=token_file, store=store, tls_ca_file=tls_ca_file)
+            )
+            reviewer: AipClient | None = None
+            if reviewer_token_file is not None:
+                reviewer = await stack.enter_async_context(
+                    AipClient(base_url=url, token_file=reviewer_token_file, tls_ca_file=tls_ca_file)
+                )
             _make(evidence)
             document = await run_checklist(
                 requester=requester,
-                reviewer=reviewer.client,
+                reviewer=reviewer,
                 program=program_identity(revision),
                 endpoint=endpoint,
                 run=run,
-                tell=_tell,
+                tell=tell,
                 on_cleanup=left.extend,
                 keep_sessions=keep_sessions,
             )
-        sure = all(each.reason in (None, "kept", "no-reviewer") for each in left)
     finally:
         _tell_left(left)
-        if sure or not left:
+        known = all(each.reason in _KNOWN_REASONS for each in left)
+        if known and (left or not begun):
             shutil.rmtree(kept, ignore_errors=True)
         else:
             click.echo(f"kept, to look up what is left: {kept}", err=True)
@@ -130,22 +142,6 @@ def program_identity(revision: str | None) -> Program:
         code_sha256=f"sha256:{hashes.hexdigest()}",
         revision=revision,
     )
-
-
-class _optional_client:  # noqa: N801 - reads like the context managers beside it
-    """A client, or none, in one `async with`."""
-
-    def __init__(self, url: str, token_file: Path | None, tls_ca_file: Path | None) -> None:
-        self.client = (
-            None if token_file is None else AipClient(base_url=url, token_file=token_file, tls_ca_file=tls_ca_file)
-        )
-
-    async def __aenter__(self) -> _optional_client:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self.client is not None:
-            await self.client.aclose()
 
 
 def _tell(told: Told) -> None:
