@@ -243,6 +243,12 @@ PROMISES = (
         sentence="Reading needs the scope of the object, and a wider one for records of other principals.",
     ),
     Promise(
+        id="runtime:query:approvals-page",
+        source="AIP HTTP surface §9.3, runtime behaviour §19",
+        sentence="A page of approvals is one read, whose statements grow with its slices and not with its rows; its "
+        "cursor counts what the caller may not see, too.",
+    ),
+    Promise(
         id="runtime:query:approvals",
         source="HTTP surface §9.2, §9.3",
         sentence="Approvals are listed oldest first, page by page, to those who take part or may decide, and their "

@@ -6,8 +6,8 @@ Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from aip_hermes import wire
 from aip_hermes.database import Connection
@@ -15,6 +15,7 @@ from aip_hermes.ids import ActionId, ApprovalId, TenantId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.access import need, offset_of, own_tenant, owns, page_size, refused
 from aip_hermes.runtime.answers import answer
+from aip_hermes.runtime.approval_pages import ApprovalsAsked, Shown, approval_page, shown, view_of
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.erasure import erase, is_due
@@ -30,11 +31,9 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.receipts import approval_chain, fetch_chain, newest_ref
 from aip_hermes.runtime.status_view import status_of, unknown_status
 from aip_hermes.runtime.store import QUERIES, from_json
-from aip_hermes.runtime.visible_approvals import sees_approval
+from aip_hermes.runtime.visible_approvals import Sight
 
 __all__ = ["Views"]
-
-_SLICE: Final = 200
 
 _Row = Mapping[str, Any]
 
@@ -144,24 +143,23 @@ class Views:
         if include_receipts:
             need(caller, "receipt:read")
         own_tenant(caller, tenant_id)
-        start, size = offset_of(cursor), page_size(limit)
+        asked = ApprovalsAsked(
+            status=status,
+            approver=approver,
+            requester=requester,
+            start=offset_of(cursor),
+            size=page_size(limit),
+            action_status=include_action_status,
+            receipts=include_receipts,
+        )
         await catch_up(self._footing)
-
-        def page(connection: Connection) -> tuple[list[_Row], int | None]:
-            found: list[_Row] = []
-            offset = start
-            while rows := self._slice(connection, caller, status=status, requester=requester, offset=offset):
-                for row in rows:
-                    if _decided_by(connection, row, approver) and self._shown(connection, caller, row):
-                        if len(found) == size:
-                            return found, offset
-                        found.append(row)
-                    offset += 1
-            return found, None
-
-        rows, rest = await self._footing.database.read(page)
-        views = [await self._view(row, action_status=include_action_status, receipts=include_receipts) for row in rows]
-        return wire.ApprovalList(approvals=views, cursor=None if rest is None else f"offset:{rest}")
+        tenant, sight = caller.tenant_id or "", self._sight(caller)
+        page, rest = await self._footing.database.read(
+            lambda connection: approval_page(connection, asked, tenant=tenant, sight=sight)
+        )
+        return wire.ApprovalList(
+            approvals=[view_of(told) for told in page], cursor=None if rest is None else f"offset:{rest}"
+        )
 
     async def approval(
         self,
@@ -179,25 +177,30 @@ class Views:
             need(caller, "approval:export")
             need(caller, "approval:sensitive")
         row = await self.seen(approval_id, caller)
-        return await self._view(
-            row, action_status=include_action_status, receipts=include_receipts, payload=include_evidence_payload
-        )
+
+        def look(connection: Connection) -> tuple[Shown, str | None]:
+            told = shown(connection, row, action_status=include_action_status, receipts=include_receipts)
+            if not include_evidence_payload:
+                return told, None
+            return told, approvals.action_of(connection, row["tenant"], row["action_id"])["parked"]
+
+        told, parked = await self._footing.database.read(look)
+        return view_of(told, payload=None if parked is None else _payload(row, from_json(parked)["action"]))
 
     async def seen(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]:
-        """Return the row of an approval that the caller may see. Raises: NotAuthorized, ApprovalNotFound."""
+        """Return the row of an approval that the caller may see, also who once voted, whatever its authority is now.
+
+        Raises: NotAuthorized, ApprovalNotFound.
+        """
         need(caller, "approval:read")
         await catch_up(self._footing)
-        tenant = caller.tenant_id or ""
-        row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
-        if row is None:
+        asked = {"tenant": caller.tenant_id or "", "approval_id": approval_id, "me": caller.principal.id}
+        rows = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_seen_approval"], asked))
+        if not rows:
             raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
-        if not await self._footing.database.read(lambda c: self._shown(c, caller, row)):
+        if not self._sight(caller).sees(rows[0]):
             raise refused("approval", "Read", "this approval is neither yours nor yours to decide")
-        return row
-
-    def _shown(self, connection: Connection, caller: Caller, row: _Row) -> bool:
-        """Whether the caller takes part in an approval, or once voted, whatever its authority is now."""
-        return self._sees(caller, row) or _has_decided(connection, row, caller.principal.id)
+        return rows[0]
 
     async def _action(self, action_id: ActionId, caller: Caller) -> _Row | None:
         address = {"tenant": caller.tenant_id or "", "action_id": action_id}
@@ -229,46 +232,8 @@ class Views:
                 erase(connection, row, reason="expired", now=now)
         return connection.execute(QUERIES["fetch_action"], address)
 
-    def _slice(
-        self, connection: Connection, caller: Caller, *, status: str | None, requester: str | None, offset: int
-    ) -> list[dict[str, Any]]:
-        return connection.execute(
-            QUERIES["list_approvals"],
-            {
-                "tenant": caller.tenant_id or "",
-                "status": status,
-                "requester": requester,
-                "limit": _SLICE,
-                "offset": offset,
-            },
-        )
-
-    def _sees(self, caller: Caller, row: _Row) -> bool:
-        return sees_approval(caller, row, authorities=self._authorities, now=self._footing.now_ms())
-
-    async def _view(
-        self, row: _Row, *, action_status: bool, receipts: bool, payload: bool = False
-    ) -> wire.ApprovalRecordView:
-        def look(connection: Connection) -> tuple[_Row, Sequence[_Row], wire.ReceiptChain | None]:
-            action = approvals.action_of(connection, row["tenant"], row["action_id"])
-            votes = approvals.decisions_of(connection, row["approval_id"]) if row["decision"] is None else ()
-            return action, votes, _chain(connection, row) if receipts else None
-
-        action, votes, chain = await self._footing.database.read(look)
-        latest = votes[-1]["record"] if votes else row["decision"]
-        members: dict[str, Any] = {
-            "request": from_json(row["request"]),
-            "decision": from_json(latest),
-            "status": row["status"],
-            "action_status": status_of(action, include_result=False) if action_status else None,
-            "receipt_chain": chain,
-            "created_at": wire.rfc3339(row["created_at"]),
-            "updated_at": wire.rfc3339(row["updated_at"]),
-        }
-        if payload and action["parked"] is not None:
-            members["evidence_payload"] = _payload(row, from_json(action["parked"])["action"], members["request"])
-        members = {name: value for name, value in members.items() if value is not None}
-        return wire.ApprovalRecordView.model_validate(members)
+    def _sight(self, caller: Caller) -> Sight:
+        return Sight(caller, authorities=self._authorities, now=self._footing.now_ms())
 
 
 def _chain(connection: Connection, row: _Row) -> wire.ReceiptChain | None:
@@ -287,7 +252,7 @@ def _gone(row: _Row, stored: Mapping[str, Any]) -> ActionGone:
     )
 
 
-def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+def _payload(row: _Row, action: Mapping[str, Any]) -> dict[str, Any]:
     payload = {
         "action_id": action["id"],
         "capability_id": action["capability_id"],
@@ -296,20 +261,7 @@ def _payload(row: _Row, action: Mapping[str, Any], request: Mapping[str, Any]) -
     }
     if "transaction" in action:
         payload["transaction"] = action["transaction"]
+    request = from_json(row["request"])
     if "identity" in request:
         payload["identity"] = request["identity"]
     return payload
-
-
-def _decided_by(connection: Connection, row: _Row, approver: str | None) -> bool:
-    if approver is None or row["decided_by"] == approver:
-        return True
-    selector = from_json(row["request"])["approver_selector"]
-    if selector["type"] == "principal" and selector["id"] == approver:
-        return True
-    return _has_decided(connection, row, approver)
-
-
-def _has_decided(connection: Connection, row: _Row, principal_id: str) -> bool:
-    decisions = approvals.decisions_of(connection, row["approval_id"])
-    return any(decision["approver_id"] == principal_id for decision in decisions)

@@ -20,13 +20,31 @@ WHERE approval_id = :approval_id AND status = 'pending'
 RETURNING approval_id;
 
 -- name: list_approvals
--- A slice of a tenant's approvals, oldest first.
-SELECT * FROM approvals
-WHERE tenant = :tenant
-    AND (:status IS NULL OR status = :status)
-    AND (:requester IS NULL OR requester_id = :requester)
-ORDER BY created_at, approval_id
+-- A slice of a tenant's approvals behind a place, oldest first: with the newest vote about an undecided one, and
+-- whether the caller, and the approver that is asked for, ever decided or voted.
+SELECT p.*,
+    (SELECT d.record FROM approval_decisions d WHERE p.decision IS NULL AND d.approval_id = p.approval_id
+        ORDER BY d.recorded_at DESC, d.terminal DESC, d.decision_id DESC LIMIT 1) AS vote,
+    EXISTS (SELECT 1 FROM approval_decisions d
+        WHERE d.approval_id = p.approval_id AND d.approver_id = :me) AS voted,
+    EXISTS (SELECT 1 FROM approval_decisions d
+        WHERE d.approval_id = p.approval_id AND d.approver_id = :approver) AS approver_voted
+FROM approvals p
+WHERE p.tenant = :tenant AND (p.created_at, p.approval_id) > (:created_at, :place)
+    AND (:status IS NULL OR p.status = :status)
+    AND (:requester IS NULL OR p.requester_id = :requester)
+ORDER BY p.created_at, p.approval_id
 LIMIT :limit OFFSET :offset;
+
+-- name: fetch_seen_approval
+-- One approval of a tenant, with the newest vote about an undecided one, and whether the caller ever decided or voted.
+SELECT p.*,
+    (SELECT d.record FROM approval_decisions d WHERE p.decision IS NULL AND d.approval_id = p.approval_id
+        ORDER BY d.recorded_at DESC, d.terminal DESC, d.decision_id DESC LIMIT 1) AS vote,
+    EXISTS (SELECT 1 FROM approval_decisions d
+        WHERE d.approval_id = p.approval_id AND d.approver_id = :me) AS voted
+FROM approvals p
+WHERE p.tenant = :tenant AND p.approval_id = :approval_id;
 
 -- name: fetch_overdue
 -- Approvals that nobody decided in time, behind the first few.
