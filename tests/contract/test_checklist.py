@@ -123,6 +123,17 @@ async def test_a_token_that_the_server_refuses_fails_the_first_point_and_leaves_
 
 
 @pytest.mark.requirement("checklist:fails")
+async def test_a_token_that_may_invoke_nothing_fails_the_first_point_which_says_what_is_missing(tmp_path: Path) -> None:
+    async with lifecycle_site(tmp_path) as site:
+        document = await verified(site, who="reviewer")
+    reason = document.points[0].reason or ""
+    assert reason.startswith("the exchange failed: lifecycle.capability_missing, missing: ")
+    assert document.points[0].seen == {}
+    assert document.verdict == "fail"
+    assert problems_of(json.dumps(document.json_value())) == []
+
+
+@pytest.mark.requirement("checklist:fails")
 async def test_a_reviewer_who_is_the_requester_can_confirm_no_delete(tmp_path: Path) -> None:
     async with lifecycle_site(tmp_path) as site:
         document = await verified(site, reviewer="requester")

@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 _POLICY: Final = LifecyclePolicy()
 _FAILED: Final = "the exchange failed"
 _MAX_REASON: Final = 400
+_MAX_LACKING: Final = 8
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 """What `repr` makes of a text."""
 
@@ -153,11 +154,15 @@ def _told(failure: ClientFailure) -> str:
     status = provider.get("status") if isinstance(provider, dict) else None
     if isinstance(status, int):
         about.append(f"the endpoint answered {status}")
+    for name in ("missing", "missing_scopes"):
+        lacking = failure.details.get(name)
+        if isinstance(lacking, list) and lacking:
+            about.append(f"missing: {' '.join(marked(str(each)) for each in lacking[:_MAX_LACKING])}")
     for name in ("step", "action_id", "session_id"):
         value = failure.details.get(name)
         if isinstance(value, str):
             about.append(f"{name.removesuffix('_id')} {marked(value)}")
-    return ", ".join(about)
+    return ", ".join(about)[:_MAX_REASON]
 
 
 async def _deployment(case: Case, health: dict[str, object]) -> Deployment:
