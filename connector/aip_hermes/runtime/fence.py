@@ -149,12 +149,13 @@ def claim(
     verdict = _judge_action(row, submission)
     if verdict is not None:
         return verdict
+    input_hash = digests.fence_input_hash(submission.action)
     if submission.fence is not None:
-        key = _reserve(connection, submission, submission.fence, now=now)
+        key = _reserve(connection, submission, submission.fence, input_hash=input_hash, now=now)
         if key is not None:
             return _judge_key(connection, key, submission)
     query = QUERIES["claim_action" if row is None else "claim_next_attempt"]
-    params = submission.claim_params(now=now, intent_at=intent_at, facts=facts)
+    params = submission.claim_params(now=now, intent_at=intent_at, facts=facts, input_hash=input_hash)
     (claimed,) = connection.execute(query, {**params, **lease})
     return Claimed(attempt=claimed["attempt"], lease=claimed["lease_number"])
 
@@ -251,7 +252,7 @@ def _collision(key: _Row, submission: Submission) -> dict[str, Any]:
     }
 
 
-def _reserve(connection: Connection, submission: Submission, fence: Fence, *, now: int) -> _Row | None:
+def _reserve(connection: Connection, submission: Submission, fence: Fence, *, input_hash: str, now: int) -> _Row | None:
     """Take the fence; return the row that stands in the way, or None."""
     params = {"tenant": submission.tenant, **fence.params()}
     connection.execute(QUERIES["drop_expired_key"], {**params, "now": now})
@@ -262,7 +263,7 @@ def _reserve(connection: Connection, submission: Submission, fence: Fence, *, no
             "action_id": submission.action.id,
             "principal_id": submission.principal.id,
             "principal_kind": submission.principal.kind,
-            "input_hash": digests.fence_input_hash(submission.action),
+            "input_hash": input_hash,
             "now": now,
             "expires_at": None if fence.ttl_ms is None else now + fence.ttl_ms,
         },

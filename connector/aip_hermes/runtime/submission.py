@@ -224,8 +224,8 @@ class Submission:
             resumed=resumed,
         )
 
-    def claim_params(self, *, now: int, intent_at: int | None, facts: str | None) -> dict[str, Any]:
-        """Return the columns of a claim."""
+    def claim_params(self, *, now: int, intent_at: int | None, facts: str | None, input_hash: str) -> dict[str, Any]:
+        """Return the columns of a claim. input_hash: `digests.fence_input_hash`."""
         no_fence = {"key_scope": None, "key_partition": None, "key_text": None}
         assert self.connector is not None  # noqa: S101 - the capability check comes first
         return {
@@ -236,7 +236,7 @@ class Submission:
             "principal_id": self.principal.id,
             "principal": self.principal.model_dump_json(by_alias=True),
             "content_hash": digests.content_hash(self.action),
-            "input_hash": digests.fence_input_hash(self.action),
+            "input_hash": input_hash,
             "read_only": int(self.read_only),
             "session_id": self.context.aip_session_id,
             "correlation_id": self.context.correlation_id,
