@@ -168,8 +168,8 @@ PROMISES = (
     Promise(
         id="endpoint:session-key",
         source="design D12, D19",
-        sentence="A session key leaves as the connector sends it, in UTF-8 and trimmed; one that no header can carry is "
-        "refused without being shown.",
+        sentence="A session key leaves as the connector sends it, in UTF-8 and trimmed; one that no header can carry "
+        "is refused without being shown.",
     ),
     Promise(
         id="docs:python",

@@ -42,8 +42,8 @@ PROMISES = (
     Promise(
         id="approval:expiry:alone",
         source="runtime behaviour §9.6, design D2",
-        sentence="An approval that can't be ended keeps no other one from its end, no read from its answer and no start "
-        "from succeeding; it is tried again later.",
+        sentence="An approval that can't be ended keeps no other one from its end, no read from its answer and no "
+        "start from succeeding; it is tried again later.",
     ),
     Promise(
         id="approval:asked-again",
