@@ -85,3 +85,15 @@ async def test_another_action_is_found_however_many_there_are(tmp_path: Path, mo
             await site.act("session_patch", {"session_id": "s1", "title": f"Title {number}"})
         assert (await site.act("session_create", {"body": {"id": "new-1"}})).status == "completed"
         assert (await site.reconcile(lost))["reason"] == "several_may_be_it"
+
+
+@pytest.mark.requirement("reconcile:rivals", "reconcile:fork:halves")
+async def test_a_source_that_somebody_elses_fork_ended_is_no_half_of_the_lost_one(tmp_path: Path) -> None:
+    async with lost_answers(tmp_path) as site:
+        await site.hermes.create("s1")
+        lost = await site.act("session_fork", {"session_id": "s1", "body": {"id": "mine"}}, cut="before_sending")
+        forked = await site.hermes.client.post("/api/sessions/s1/fork", json={"id": "theirs"})
+        assert forked.status_code == 201
+        site.clock.advance(QUIET_S)
+        verdict = await site.reconcile(lost)
+        assert (verdict["verdict"], verdict["reason"]) == ("indeterminate", "ended_by_another")

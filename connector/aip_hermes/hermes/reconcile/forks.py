@@ -30,7 +30,7 @@ async def session_fork(case: Case) -> Verdict:
         return await _unnamed(case, source)
     child = await case.reading.row(child_id)
     if child is None:
-        return _without_child(case, source, f"the endpoint has no child {shown(child_id)}")
+        return await _without_child(case, source, f"the endpoint has no child {shown(child_id)}")
     if child.parent_session_id != source_id or (child.started_at or 0) < case.timing.since_s:
         return case.undecided(
             "another_row", f"session {shown(child_id)} is no child of {shown(source_id)} that was made since"
@@ -72,9 +72,14 @@ def _titled(case: Case, child: SessionRow) -> bool:
     return asked is None or child.title_sha256 == asked
 
 
-def _without_child(case: Case, source: SessionRow, said: str) -> Verdict:
+async def _without_child(case: Case, source: SessionRow, said: str) -> Verdict:
     was_ended = case.before.get("ended_at") is not None or case.before.get("end_reason") is not None
     if not was_ended and source.end_reason == _BRANCHED:
+        others = [row.id for row in await started_since(case) if row.parent_session_id == source.id]
+        if others:
+            return case.undecided(
+                "ended_by_another", f"{said}; another fork, into {shown(others[0])}, may have ended the source"
+            )
         return case.after_quiet("partially_applied", "source_ended", f"{said}, and the source was ended as branched")
     return case.after_quiet("not_applied", "no_child", f"{said}, and the source is as before")
 
@@ -96,4 +101,4 @@ async def _unnamed(case: Case, source: SessionRow) -> Verdict:
             f"{len(children)} children of {shown(source.id)} were made since, and no id was asked for that tells which"
             " one is this action's",
         )
-    return _without_child(case, source, f"no child of {shown(source.id)} was made since")
+    return await _without_child(case, source, f"no child of {shown(source.id)} was made since")
