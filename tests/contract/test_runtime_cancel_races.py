@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from aip_hermes import wire
-from aip_hermes.contract.handler import Answer
-from aip_hermes.runtime import MessageContext, Runtime
+from aip_hermes.runtime import MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.cancel_requests import LOOK_S
 from aip_hermes.runtime.cancellation import RunningAction
 from tests.support.runtime_connector import ScriptedConnector
@@ -65,23 +64,20 @@ async def test_a_cancel_between_the_claim_and_the_first_step_stops_it(tmp_path: 
 
 
 @pytest.mark.requirement("runtime:cancel:just-claimed")
-async def test_a_cancel_between_the_claim_and_the_queue_takes_it_out_of_the_queue(tmp_path: Path) -> None:
-    started, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: Any) -> Answer:
-        started.set()
-        await go_on.wait()
-        return Answer(output={"done": True})
-
-    connector = ScriptedConnector(queueing=frozenset({"session_chat"}), send=slow)
-    site = Site(tmp_path, connector=connector, faults=HookAt())
+async def test_a_cancel_before_it_is_acknowledged_takes_it_out_of_the_queue(tmp_path: Path) -> None:
+    connector = ScriptedConnector(queueing=frozenset({"session_chat"}))
+    site = Site(tmp_path, connector=connector, faults=HookAt("after_claim"), limits=RuntimeLimits(queue_width=0))
     async with site.open() as runtime, asyncio.timeout(30):
-        site.faults.point = "after_claim"
         given = action("session_chat", mode="async")
-        cancels = cancelling(site, runtime, given)
+        cancelled: list[str] = []
+
+        async def cancel() -> None:
+            cancelled.append((await runtime.cancel(given.id, owner())).status)
+
+        site.faults.hook = cancel  # type: ignore[attr-defined]
         assert isinstance(await runtime.submit(given, owner(), MessageContext()), wire.Ack)
-        site.clock.advance(round(LOOK_S * 1000))
-        assert {(await cancel).status for cancel in cancels} == {"cancelled"}
+        assert cancelled == ["cancelled"]
+        assert (await runtime.status(given.id, owner())).state == "cancelled"
     assert connector.sends == []
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import MessageContext, Runtime, RuntimeLimits
-from tests.support.runtime_site import Site, action, approval_request, caller, decision, requester, reviewer
+from tests.support.runtime_connector import ScriptedRejected
+from tests.support.runtime_site import CrashAt, Site, action, approval_request, caller, decision, requester, reviewer
 
 Answered = wire.ActionResult | wire.Ack | RequestRefused
 
@@ -124,6 +125,45 @@ async def test_repeats_are_answered_and_a_free_place_is_given_again(site: Site) 
         assert (again.action_id, again.status) == (first.id, "pending_approval")
         await runtime.decide(decision(approval_request(pending)), reviewer())
         assert (await site.submit(runtime, next_one)).status == "pending_approval"
+
+
+@dataclass
+class AskAt(CrashAt):
+    """Lets another one ask at a point of the first one's way."""
+
+    ask: Callable[[], Awaitable[None]] | None = None
+
+    async def reach(self, point: str) -> None:
+        if point == self.point and self.ask is not None:
+            self.point = None
+            await self.ask()
+
+
+@pytest.mark.requirement("runtime:capacity:refused")
+@pytest.mark.parametrize("point", ["after_claim", "after_park"])
+@pytest.mark.parametrize(("name", "most"), [("max_waiting", 1), ("max_waiting", 2), ("max_waiting_per_tenant", 1)])
+async def test_who_is_on_its_way_to_a_decision_is_counted_once(site: Site, point: str, name: str, most: int) -> None:
+    site.limits, site.faults = replace(RuntimeLimits(), **{name: most}), AskAt(point)
+    answered: list[str | None] = []
+    async with site.open() as runtime, asyncio.timeout(30):
+
+        async def ask() -> None:
+            answered.append(limit_of(await submit(runtime, some("session_delete", {}, 2))))
+
+        site.faults.ask = ask
+        assert limit_of(await submit(runtime, some("session_delete", {}, 1))) is None
+    assert answered == [name if most == 1 else None]
+
+
+@pytest.mark.requirement("runtime:capacity:repeats")
+async def test_who_could_not_ask_after_all_leaves_its_place(site: Site) -> None:
+    site.limits = RuntimeLimits(max_waiting=1)
+    site.connector.failures["describe"] = ScriptedRejected("no such session")
+    async with site.open() as runtime, asyncio.timeout(30):
+        for number in range(2):
+            answered = await submit(runtime, some("session_delete", {}, number))
+            assert isinstance(answered, wire.ActionResult)
+            assert answered.status == "failed"
 
 
 @pytest.mark.requirement("runtime:capacity:refused")

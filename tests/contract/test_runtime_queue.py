@@ -30,6 +30,21 @@ async def test_a_queued_action_runs_once_and_keeps_its_result(tmp_path: Path) ->
     assert [row["parked"] for row in rows] == [None]
 
 
+@pytest.mark.requirement("runtime:queue:crash", "runtime:queue:runs-once")
+async def test_it_waits_from_its_claim_on_whoever_is_there_to_acknowledge_it(tmp_path: Path) -> None:
+    site = queueing_site(tmp_path)
+    site.faults, site.limits = CrashAt("after_claim"), RuntimeLimits(queue_width=0)
+    given = action("session_chat", mode="async")
+    async with site.open() as runtime:
+        with pytest.raises(Crash):
+            await runtime.submit(given, owner(), MessageContext())
+        assert (await runtime.status(given.id, owner())).state == "queued"
+    site.limits = RuntimeLimits()
+    async with site.open() as runtime:
+        assert (await ended(runtime, given.id)).state == "completed"
+    assert len(site.connector.sends) == 1
+
+
 @pytest.mark.requirement("runtime:queue:acknowledged")
 async def test_what_is_wrong_is_refused_at_once(tmp_path: Path) -> None:
     site = queueing_site(tmp_path)

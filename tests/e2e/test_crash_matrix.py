@@ -52,7 +52,8 @@ def row(cell: Cell | None, **others: Cell | None) -> Mapping[str, Cell | None]:
 
 
 MATRIX: Mapping[str, Mapping[str, Cell | None]] = {
-    "after_claim": row(CERTAIN, create=UNSENT),  # a create has no lock and reads nothing: its claim is its intent
+    # A create has no lock and reads nothing: its claim is its intent. What is queued waits from its claim on.
+    "after_claim": row(CERTAIN, create=UNSENT, queued=GOES_ON),
     "after_park": row(NEVER, delete=WAITS),
     "after_decision": row(NEVER, delete=GOES_ON),
     "after_lock": row(CERTAIN, create=NEVER, queued=GOES_ON, delete=GOES_ON),

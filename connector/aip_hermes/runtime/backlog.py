@@ -17,7 +17,6 @@ from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime import leases
 from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.events import action_event_id, append_event
-from aip_hermes.runtime.failures import Interrupted
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.retry import RetryPolicy, delay_ms
 from aip_hermes.runtime.serial import release_lock
@@ -43,10 +42,10 @@ class Batch:
 
 
 def enqueue(connection: Connection, submission: Submission, footing: Footing) -> None:
-    """Let a claimed action wait. Raises: Interrupted when the claim was lost."""
+    """Let an action wait that this transaction has claimed."""
     now = footing.now_ms()
     policy = RetryPolicy.of(submission.contract, tries=footing.limits.queue_tries)
-    queued = connection.execute(
+    connection.execute(
         QUERIES["enqueue_action"],
         {
             "tenant": submission.tenant,
@@ -58,8 +57,6 @@ def enqueue(connection: Connection, submission: Submission, footing: Footing) ->
             "now": now,
         },
     )
-    if not queued:
-        raise Interrupted("the claim was lost before the action could wait; nothing was sent")
 
 
 def take(connection: Connection, footing: Footing, *, room: Callable[[str], int], set_back: bool) -> Batch:

@@ -2,7 +2,8 @@
 
 Who comes when a limit is reached is refused before anything is stored, with a time after which a new try may succeed;
 repeats of what was taken on are answered all the same. What runs is counted in this process, reads included; what waits
-is counted in the store, inside the transaction that claims, with those of this process that are on their way there.
+is counted in the store, inside the transaction that claims, with those of this process whose target is being read
+before they wait for a decision.
 Source: runtime behaviour §19, §20; the issue on a runtime that never lies.
 """
 
@@ -47,12 +48,21 @@ class Place:
             # Whoever asked has gone while the transaction waited; nobody would give the place back.
             self._taken = not self._left and self._capacity.enter(self._submission, connection)
 
+    def waits(self) -> None:
+        """Leave it to the store to count it, from inside the transaction that parks it."""
+        with self._capacity.lock:
+            self._give_back()
+
     def leave(self) -> None:
         """Give it back, whether it was taken or not."""
         with self._capacity.lock:
             self._left = True
-            if self._taken:
-                self._capacity.leave(self._submission)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._taken:
+            self._taken = False
+            self._capacity.leave(self._submission)
 
 
 class Capacity:
@@ -61,61 +71,51 @@ class Capacity:
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
         self._running: Counter[str] = Counter()
-        self._entering: dict[tuple[str, str], Kind] = {}
+        self._asking: Counter[str] = Counter()
         self.lock = Lock()
 
     @contextmanager
     def place(self, submission: Submission) -> Iterator[Place]:
         """Yield the place of a submission, not yet taken."""
-        kind, address = _kind(submission), (submission.tenant, submission.action.id)
         place = Place(self, submission)
-        if kind != "running":
-            self._entering[address] = kind
         try:
             yield place
         finally:
-            self._entering.pop(address, None)
             place.leave()
 
     def enter(self, submission: Submission, connection: Connection | None) -> bool:
-        """Count a submission that runs, under the lock; who will wait is counted by the store. Raises: AtCapacity."""
+        """Count a submission, under the lock; False for one that the store counts. Raises: AtCapacity."""
         kind, limits, tenant = _kind(submission), self._footing.limits, submission.tenant
-        if kind != "running":
-            assert connection is not None  # noqa: S101 - who waits is claimed first
-            self._check_waiting(connection, kind, submission)
+        if kind == "running":
+            self._refuse_at(self._running[tenant], limits.max_running_per_tenant, kind, own=True)
+            self._refuse_at(self._running.total(), limits.max_running, kind, own=False)
+            self._running[tenant] += 1
+            return True
+        assert connection is not None  # noqa: S101 - who waits is claimed first
+        self._check_waiting(connection, kind, tenant)
+        if kind == "queued":
             return False
-        self._refuse_at(self._running[tenant], limits.max_running_per_tenant, kind, own=True)
-        self._refuse_at(self._running.total(), limits.max_running, kind, own=False)
-        self._running[tenant] += 1
+        self._asking[tenant] += 1
         return True
 
     def leave(self, submission: Submission) -> None:
-        """Count one that ran no longer, under the lock."""
-        self._running[submission.tenant] -= 1
-        if not self._running[submission.tenant]:
-            del self._running[submission.tenant]
+        """Count it no longer, under the lock."""
+        counted = self._running if _kind(submission) == "running" else self._asking
+        counted[submission.tenant] -= 1
+        if not counted[submission.tenant]:
+            del counted[submission.tenant]
 
-    def _check_waiting(self, connection: Connection, kind: Kind, submission: Submission) -> None:
+    def _check_waiting(self, connection: Connection, kind: Kind, tenant: str) -> None:
         """Refuse a claim for which there is no place to wait."""
         limits = self._footing.limits
         if kind == "queued":
-            most, own = limits.max_queued, limits.max_queued_per_tenant
+            most, own, asking = limits.max_queued, limits.max_queued_per_tenant, Counter[str]()
         else:
-            most, own = limits.max_waiting, limits.max_waiting_per_tenant
-        self._refuse_at(
-            self._waiting(connection, kind, submission, of=submission.tenant, most=own), own, kind, own=True
-        )
-        self._refuse_at(self._waiting(connection, kind, submission, of=None, most=most), most, kind, own=False)
-
-    def _waiting(self, connection: Connection, kind: Kind, submission: Submission, *, of: str | None, most: int) -> int:
-        (found,) = connection.execute(QUERIES[_COUNTS[kind]], {"tenant": of, "most": most})
-        on_their_way = 0
-        for (tenant, action_id), entering in list(self._entering.items()):
-            if entering != kind or of not in (None, tenant) or action_id == submission.action.id:
-                continue
-            rows = connection.execute(QUERIES["fetch_action"], {"tenant": tenant, "action_id": action_id})
-            on_their_way += sum(row["state"] == "running" for row in rows)
-        return int(found["waiting"]) + on_their_way
+            most, own, asking = limits.max_waiting, limits.max_waiting_per_tenant, self._asking
+        mine = _stored(connection, kind, of=tenant, most=own) + asking[tenant]
+        self._refuse_at(mine, own, kind, own=True)
+        everybodys = _stored(connection, kind, of=None, most=most) + asking.total()
+        self._refuse_at(everybodys, most, kind, own=False)
 
     def _refuse_at(self, taken: int, most: int, kind: Kind, *, own: bool) -> None:
         if taken < most:
@@ -126,6 +126,11 @@ class Capacity:
             details={"limit": f"max_{kind}{'_per_tenant' if own else ''}", "maximum": most},
             retry_after_ms=_RETRY_AFTER_MS[kind],
         )
+
+
+def _stored(connection: Connection, kind: Kind, *, of: str | None, most: int) -> int:
+    (found,) = connection.execute(QUERIES[_COUNTS[kind]], {"tenant": of, "most": most})
+    return int(found["waiting"])
 
 
 def _kind(submission: Submission) -> Kind:

@@ -1,7 +1,8 @@
 """The states of an action and every legal move between them, with its cause and the statement that makes it.
 
 The statements live in store/*.sql and guard themselves: a move that is not in this table changes nothing, whoever tries
-it. A test walks all of them over all states. Source: runtime behaviour §3; design D3, D4, D8, D9.
+it. A test walks all of them over all states. A submission in mode async is claimed and put into the queue in one
+transaction: nobody sees it running before a worker takes it. Source: runtime behaviour §3; design D3, D4, D8, D9.
 """
 
 from __future__ import annotations

@@ -22,12 +22,13 @@ FaultPoint = Literal[
     "after_park",
     "after_decision",
 ]
-"""after_claim: Action ID and key are taken. after_lock: the session is held. after_prepare: all was read, nothing
-sent. after_intent: durable, the next step sends. after_send: a mutation was written, nothing of its answer read;
-reached by the connector. before_publish: a chunk is in hand and not stored. after_answer: the provider's answer, or its
-failure, is in hand. before_settle: read back and checked, the outcome is known and not stored. after_settle: the result
-is committed, nobody was told. after_park: the approval is committed, nobody was told. after_decision: the decision is
-committed, its consequence is not. A safe read has no claim, lock, intent nor after_send."""
+"""after_claim: Action ID and key are taken, and what is asynchronous waits. after_lock: the session is held.
+after_prepare: all was read, nothing sent. after_intent: durable, the next step sends. after_send: a mutation was
+written, nothing of its answer read; reached by the connector. before_publish: a chunk is in hand and not stored.
+after_answer: the provider's answer, or its failure, is in hand. before_settle: read back and checked, the outcome is
+known and not stored. after_settle: the result is committed, nobody was told. after_park: the approval is committed,
+nobody was told. after_decision: the decision is committed, its consequence is not. A safe read has no claim, lock,
+intent nor after_send."""
 
 FAULT_POINTS: Final[tuple[FaultPoint, ...]] = get_args(FaultPoint)
 

@@ -161,6 +161,8 @@ class Pipeline:
         intent = isinstance(ready, Prepared)
         facts = to_json(ready.facts) if isinstance(ready, Prepared) else None
 
+        waits = queued and submission.approval_policy is None
+
         def take(connection: Connection) -> Verdict:
             now = self._footing.now_ms()
             lease = leases.fresh(self._footing, now=now)
@@ -169,6 +171,8 @@ class Pipeline:
             )
             if isinstance(verdict, Claimed):
                 place.take(connection)
+                if waits:
+                    enqueue(connection, submission.with_changes(attempt=verdict.attempt), self._footing)
             return verdict
 
         with _harmless():
@@ -176,11 +180,12 @@ class Pipeline:
         if not isinstance(verdict, Claimed):
             return verdict
         await self._footing.faults.reach("after_claim")
+        if waits:
+            self._footing.queued.set()
+            return acknowledged(submission.action.id)
         submission = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
         if submission.approval_policy is not None:
-            return await self._ask(submission, submission.approval_policy)
-        if queued:
-            return await self._enqueue(submission)
+            return await self._ask(submission, submission.approval_policy, place)
         return await self._run(submission, ready)
 
     async def _read(self, submission: Submission, place: Place) -> Reply | Verdict:
@@ -198,13 +203,6 @@ class Pipeline:
         assert stored is not None  # noqa: S101 - only what comes from the queue, or from a decision, waits again
         return answer(submission.action.id, stored)
 
-    async def _enqueue(self, submission: Submission) -> wire.Ack:
-        """Let a claimed action wait for the worker, durably, before it is acknowledged."""
-        with _harmless():
-            await self._footing.database.write(lambda connection: enqueue(connection, submission, self._footing))
-        self._footing.queued.set()
-        return acknowledged(submission.action.id)
-
     async def _ready_before_claim(self, submission: Submission) -> Prepared | ActionFailed | None:
         """Prepare what reads nothing and waits for nobody, so that claim and intent are one commit."""
         if submission.approval_policy is not None or submission.offer.reads_first:
@@ -221,10 +219,10 @@ class Pipeline:
         except Exception as exc:
             return handler_broken(submission, exc)
 
-    async def _ask(self, submission: Submission, asked: wire.ApprovalPolicy) -> wire.ActionResult:
+    async def _ask(self, submission: Submission, asked: wire.ApprovalPolicy, place: Place) -> wire.ActionResult:
         """Read what the decision will be about, then park. No approval recorded: a certain failure (design D25)."""
         try:
-            stored = await self._park(submission, asked)
+            stored = await self._park(submission, asked, place)
         except ActionFailed as failure:
             ready = failure
         except StoreFailure:
@@ -238,14 +236,18 @@ class Pipeline:
             return answer(submission.action.id, stored)
         return await self._run(submission, ready)
 
-    async def _park(self, submission: Submission, asked: wire.ApprovalPolicy) -> Mapping[str, Any]:
+    async def _park(self, submission: Submission, asked: wire.ApprovalPolicy, place: Place) -> Mapping[str, Any]:
         description = await self._describe(submission)
         now = self._footing.now_ms()
         approval_id = self._footing.new_id("appr_")
         request = approval_request.make_request(submission, asked, description, approval_id=approval_id, now=now)
-        return await self._footing.database.write(
-            lambda connection: approval_request.park(connection, submission, request, description, now=now)
-        )
+
+        def park(connection: Connection) -> Mapping[str, Any]:
+            stored = approval_request.park(connection, submission, request, description, now=now)
+            place.waits()
+            return stored
+
+        return await self._footing.database.write(park)
 
     async def _describe(self, submission: Submission) -> Description | None:
         seconds = (submission.timeout_ms + self._footing.limits.overrun_ms) / 1000
