@@ -174,6 +174,12 @@ PROMISES = (
         sentence="A compressed root is listed as its continuation, with its own id as lineage root.",
     ),
     Promise(
+        id="embedded:messages:pages",
+        source="field report F103",
+        sentence="Messages are read in pages by `limit` and `offset`, with total and has_more; without either, whole.",
+        diverges="0.19.0 reads neither and always answers the whole transcript.",
+    ),
+    Promise(
         id="embedded:change:rules",
         source="API server §3.5; field report F092",
         sentence="A change takes title and end reason only, both in one transaction; a bad title stops the end "

@@ -215,6 +215,12 @@ PROMISES = (
         sentence="An answer over the limit is refused by its announced size, else by its real one.",
     ),
     Promise(
+        id="hermes:transport:large-transcript",
+        source="field report F103",
+        sentence="20 MiB of messages end as the size failure with its next step, with the server under 100 MiB, and "
+        "can be read by `limit` and `offset` where the endpoint pages.",
+    ),
+    Promise(
         id="hermes:transport:no-redirects",
         source="connector contract §10",
         sentence="A redirect is never followed.",

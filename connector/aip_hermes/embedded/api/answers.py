@@ -91,15 +91,18 @@ def usage_object(usage: Usage) -> dict[str, int]:
     }
 
 
-async def transcript_answer(session_id: str, rows: list[dict[str, Any]]) -> Response:
-    """Return the list of message objects for `rows`, which are used up.
+async def transcript_answer(
+    session_id: str, rows: list[dict[str, Any]], page: Mapping[str, int] | None = None
+) -> Response:
+    """Return the list of message objects for `rows`, which are used up. page: further members, which place the list.
 
     A large list is made beside the event loop and sent piece by piece: made, sent or freed in one go it would hold up
     every other request.
     """
+    frame = {"object": "list", "session_id": session_id, **(page or {})}
     if len(rows) <= _INLINE_ROWS:
-        return JsonAnswer({"object": "list", "session_id": session_id, "data": [message_object(row) for row in rows]})
-    head = json.dumps({"object": "list", "session_id": session_id})[:-1] + ', "data": ['
+        return JsonAnswer(frame | {"data": [message_object(row) for row in rows]})
+    head = json.dumps(frame)[:-1] + ', "data": ['
     pieces = [head.encode("ascii"), *await asyncio.to_thread(_encoded_pieces, rows), b"]}"]
     return StreamingResponse(
         _each(pieces),

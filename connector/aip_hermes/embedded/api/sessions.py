@@ -24,13 +24,16 @@ from aip_hermes.hermes_api import (
 __all__ = ["change", "create", "delete", "existing_row", "fork", "listed", "messages", "read"]
 
 _SOURCE: Final = "api_server"
+_PAGE_ROWS: Final = 50
+_MOST_PAGE_ROWS: Final = 200
+_MOST_OFFSET: Final = 1_000_000
 _CHANGEABLE: Final = frozenset({"title", "end_reason"})
 
 
 async def listed(endpoint: Endpoint, request: Request) -> Response:
     """GET /api/sessions: newest activity first. `has_more` says that the page is full."""
-    limit = number(request, "limit", default=50, most=200)
-    offset = number(request, "offset", default=0, most=1_000_000)
+    limit = number(request, "limit", default=_PAGE_ROWS, most=_MOST_PAGE_ROWS)
+    offset = number(request, "offset", default=0, most=_MOST_OFFSET)
     rows = await endpoint.db.list_sessions_rich(
         query_text(request, "source") or None,
         limit=limit,
@@ -88,14 +91,23 @@ async def delete(endpoint: Endpoint, request: Request) -> Response:
 
 
 async def messages(endpoint: Endpoint, request: Request) -> Response:
-    """GET the transcript of the row, or of its continuation after a compression; never of a fork."""
+    """GET the transcript of the row, or of its continuation after a compression; never of a fork.
+
+    A query with `limit` or `offset` gets one page (an extension: 0.19.0 reads neither), as numbers of the session list;
+    `total` counts all rows and `has_more` says that some follow.
+    """
     session_id = path_session_id(request)
     await existing_row(endpoint, session_id)
     resolved = await endpoint.db.resolve_resume_session_id(
         session_id, through_unmarked=FORK_CHILD_RESOLVES in endpoint.quirks
     )
-    rows = await endpoint.db.get_messages(resolved)
-    return await transcript_answer(resolved, rows)
+    if not request.query_params.keys() & {"limit", "offset"}:
+        return await transcript_answer(resolved, await endpoint.db.get_messages(resolved))
+    limit = number(request, "limit", default=_PAGE_ROWS, most=_MOST_PAGE_ROWS)
+    offset = number(request, "offset", default=0, most=_MOST_OFFSET)
+    rows, total = await endpoint.db.get_message_page(resolved, limit=limit, offset=offset)
+    page = {"limit": limit, "offset": offset, "total": total, "has_more": offset + len(rows) < total}
+    return await transcript_answer(resolved, rows, page)
 
 
 async def fork(endpoint: Endpoint, request: Request) -> Response:

@@ -242,6 +242,10 @@ class SessionDB(StoreFile):
             )
         )
 
+    async def get_message_page(self, session_id: str, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
+        """Return at most `limit` live messages after the first `offset`, and how many live ones there are: one view."""
+        return await self.read(lambda c: transcript.message_page(c, session_id, limit=limit, offset=offset))
+
     async def get_messages_as_conversation(
         self,
         session_id: str,

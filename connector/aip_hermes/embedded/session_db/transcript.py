@@ -18,6 +18,7 @@ __all__ = [
     "append",
     "compression_tip",
     "listing",
+    "message_page",
     "messages",
     "record_reply",
     "unmarked_descendant",
@@ -131,6 +132,14 @@ def messages(
     else:
         found = connection.execute(QUERIES["fetch_messages"], parameters)
     return [message_row(record) for record in found]
+
+
+def message_page(
+    connection: Connection, session_id: str, *, limit: int, offset: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Return live messages by row id ascending from the row at `offset`, and the number of all live ones."""
+    (sums,) = connection.execute(QUERIES["sum_up_transcript"], {"session_id": scrubbed(session_id)})
+    return messages(connection, session_id, limit=limit, offset=offset), sums["messages"]
 
 
 def compression_tip(connection: Connection, session_id: str) -> str:
