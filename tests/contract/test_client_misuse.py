@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aip_hermes.client import AipClient, HermesClient, SqliteIdentityStore, Unusable
-from aip_hermes.ids import ActionId, HermesSessionKey
+from aip_hermes.ids import ActionId, CapabilityId, HermesSessionKey
 from tests.support.client_site import cap, sid
 from tests.support.client_stub_server import Answer, StubServer, running_stub
 from tests.support.hermes_clients import SESSION
@@ -108,3 +108,44 @@ def _session_key(server: StubServer) -> bytes:
     headers: Mapping[str, str] = server.requests[-1].headers
     [value] = [text for name, text in headers.items() if name.lower() == "x-hermes-session-key"]
     return value.encode("latin-1")
+
+
+NO_ACTIONS: tuple[Mapping[str, Any], ...] = (
+    {"input": None},
+    {"input": {"message": "a secret"}, "mode": "a secret"},
+    {"input": {"message": "a secret"}, "extra": {"another": "a secret"}},
+    {"input": {"message": float("nan")}},
+)
+
+
+@pytest.mark.requirement("client:misuse:no-action")
+@pytest.mark.parametrize("given", NO_ACTIONS)
+async def test_what_can_not_be_sent_is_not_kept_and_not_shown(given: Mapping[str, Any], tmp_path: Path) -> None:
+    with running_stub(lambda _: Answer(status=404)) as server:
+        async with (
+            SqliteIdentityStore(tmp_path / "ids.db") as store,
+            _Unknowing(base_url=server.url, store=store) as aip,
+        ):
+            with pytest.raises(ValueError) as refused:  # noqa: PT011  the texts are the validator's
+                await aip.call(cap("session_chat"), **given)
+            assert await store.open_calls() == []
+        assert server.requests == []
+    assert "secret" not in str(refused.value)
+
+
+class _Unknowing(AipClient):
+    """Of a server that tells no contracts."""
+
+    async def contract(self, capability_id: CapabilityId) -> None:
+        return None
+
+
+@pytest.mark.requirement("client:misuse:kinds")
+@pytest.mark.parametrize("name", ["idempotency_key", "session_id", "new_session_id", "session_key", "action_id"])
+async def test_an_identity_of_another_kind_is_refused(name: str) -> None:
+    other: Any = sid("act_1") if name == "action_id" else ActionId("act_1")
+    with running_stub(lambda _: Answer(status=404)) as server:
+        async with AipClient(base_url=server.url) as aip:
+            with pytest.raises(TypeError, match=f"^{name} is a "):
+                await aip.call(cap("session_chat"), {"message": "hi"}, **{name: other})
+        assert server.requests == []

@@ -166,6 +166,16 @@ PROMISES = (
         sentence="A URL whose port is none is refused when the client is made.",
     ),
     Promise(
+        id="client:misuse:no-action",
+        source="issue 5 (identities persisted before each consequential call); design D19",
+        sentence="What can't be sent as an action is refused before it is kept, in words that do not show its values.",
+    ),
+    Promise(
+        id="client:misuse:kinds",
+        source="issue 5 (caller-chosen identities); design §1",
+        sentence="An identity of one kind in the place of another is refused, also where nobody checked the types.",
+    ),
+    Promise(
         id="endpoint:session-key",
         source="design D12, D19",
         sentence="A session key leaves as the connector sends it, in UTF-8 and trimmed; one that no header can carry "

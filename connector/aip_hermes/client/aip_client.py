@@ -12,10 +12,12 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
+from pydantic import ValidationError
 
+from aip_hermes import wire
 from aip_hermes.client import results
 from aip_hermes.client.aip_reads import AipReads
-from aip_hermes.client.calling import Ledger, named, naming, planned, with_identities
+from aip_hermes.client.calling import Ledger, check_kinds, named, naming, planned, with_identities
 from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
 from aip_hermes.client.decisions import Verb
 from aip_hermes.client.envelopes import ActionMode
@@ -150,9 +152,17 @@ class AipClient(AipReads):
         repeated after a failure that may pass. group, step: kept with the call, for whoever made it.
 
         Raises: IdentityStoreFailed, IdentityClash, before anything is sent; ValueError for identities that contradict
-        the input, and for a time that is none; the failures of an exchange, with `identities` and `next_step`.
+        the input, for a time that is none and for what is no action; TypeError for an identity in the place of another;
+        the failures of an exchange, with `identities` and `next_step`.
         """
         check_times(timeout_s=timeout_s)
+        check_kinds(
+            action_id=(action_id, ActionId),
+            idempotency_key=(idempotency_key, IdempotencyKey),
+            session_id=(session_id, HermesSessionId),
+            new_session_id=(new_session_id, HermesSessionId),
+            session_key=(session_key, HermesSessionKey),
+        )
         if action_id is not None and idempotency_key is None:
             known = await self._ledger.known(action_id)
             idempotency_key = known.idempotency_key if known is not None else None
@@ -284,18 +294,14 @@ class AipClient(AipReads):
     async def _send(
         self, record: CallRecord, input: Any, *, extra: Mapping[str, Any] | None, timeout_s: float | None
     ) -> results.CallResult:
+        # What can't be sent is not kept as if it had been.
+        action = self._action(record.identities, input, mode=record.mode, extra=extra)
         with naming(record.identities):
             record = await self._ledger.begin(record)
         await self._faults.reach("client_identities_kept")
         try:
-            reply = await self.connection.call(
-                record.capability_id,
-                input,
-                action_id=record.action_id,
-                idempotency_key=record.idempotency_key,
-                mode=record.mode,
-                extra=extra,
-                answer_timeout_s=timeout_s or self._answer_within(record.capability_id),
+            reply = await self.connection.post_message(
+                action, answer_timeout_s=timeout_s or self._answer_within(record.capability_id)
             )
             result = self._judged(reply, record.identities)
         except ClientFailure as failure:
@@ -316,6 +322,7 @@ class AipClient(AipReads):
         """Call what changes nothing; the same submission is repeated, so that it stays one action."""
         assert identities.capability_id is not None  # noqa: S101 - a call names its capability
         capability_id = identities.capability_id
+        self._action(identities, input, mode=mode, extra=extra)
         try:
             reply = await self._reads(
                 lambda: self.connection.call(
@@ -333,6 +340,23 @@ class AipClient(AipReads):
             failure.uncertain = False
             raise
         return self._judged(reply, identities)
+
+    def _action(
+        self, identities: CallIdentities, input: Any, *, mode: ActionMode, extra: Mapping[str, Any] | None
+    ) -> wire.Envelope:
+        assert identities.capability_id is not None  # noqa: S101 - a call names its capability
+        try:
+            return self.connection.action(
+                identities.capability_id,
+                input,
+                action_id=identities.action_id,
+                idempotency_key=identities.idempotency_key,
+                mode=mode,
+                extra=extra,
+            )
+        except ValidationError as exc:
+            # The validator's own words would show the input.
+            raise ValueError(f"this can't be sent as an action: {'; '.join(wire.violations(exc))}") from None
 
     def _judged(self, reply: Reply, identities: CallIdentities) -> results.CallResult:
         try:

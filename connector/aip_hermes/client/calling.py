@@ -40,7 +40,7 @@ from aip_hermes.ids import (
 )
 from aip_hermes.redact import redact
 
-__all__ = ["Ledger", "content_hash", "named", "naming", "planned", "with_identities"]
+__all__ = ["Ledger", "check_kinds", "content_hash", "named", "naming", "planned", "with_identities"]
 
 MAX_KEPT_BYTES: Final = 65_536
 """Of a redacted output; of a longer one its hash alone is kept."""
@@ -52,6 +52,13 @@ _LOOK_UP: Final = (
 
 _I = TypeVar("_I", bound=Identity)
 log = structlog.get_logger(__name__)
+
+
+def check_kinds(**given: tuple[Any, type[Identity]]) -> None:
+    """Raise TypeError for an identity of one kind in the place of another; a plain text may be any."""
+    for name, (value, kind) in given.items():
+        if isinstance(value, Identity) and not isinstance(value, kind):
+            raise TypeError(f"{name} is a {kind.__name__}, and was given a {type(value).__name__}")
 
 
 def with_identities(

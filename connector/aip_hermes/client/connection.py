@@ -170,19 +170,32 @@ class AipConnection(ActionReads, RecordReads):
         action_id: chosen and kept by the caller before this call, so that a lost answer can be looked up. A failed
         action is a reply, not an exception: see `Reply.outcome`.
         """
-        return await self.post_message(
-            action_envelope(
-                capability_id=capability_id,
-                input=input,
-                action_id=action_id,
-                message_id=MessageId(self._new_id("msg_")),
-                sent_at_ms=self._clock.now_ms(),
-                principal_id=self.principal_id,
-                idempotency_key=idempotency_key,
-                mode=mode,
-                extra=extra,
-            ),
-            answer_timeout_s=answer_timeout_s,
+        action = self.action(
+            capability_id, input, action_id=action_id, idempotency_key=idempotency_key, mode=mode, extra=extra
+        )
+        return await self.post_message(action, answer_timeout_s=answer_timeout_s)
+
+    def action(
+        self,
+        capability_id: CapabilityId,
+        input: Any,
+        *,
+        action_id: ActionId,
+        idempotency_key: IdempotencyKey | None = None,
+        mode: ActionMode | None = "sync",
+        extra: Mapping[str, Any] | None = None,
+    ) -> wire.Envelope:
+        """Return the message that `call` sends. Raises: pydantic's ValidationError for what can't be one."""
+        return action_envelope(
+            capability_id=capability_id,
+            input=input,
+            action_id=action_id,
+            message_id=MessageId(self._new_id("msg_")),
+            sent_at_ms=self._clock.now_ms(),
+            principal_id=self.principal_id,
+            idempotency_key=idempotency_key,
+            mode=mode,
+            extra=extra,
         )
 
     def follow(
