@@ -14,15 +14,17 @@ from aip_hermes.embedded.session_db import JobStore, ResponseStore, SessionDB
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.secret import Secret
 
-__all__ = ["FORK_CHILD_RESOLVES", "FORK_NOT_ATOMIC", "QUIRKS", "Endpoint", "chosen_quirks"]
+__all__ = ["FORK_CHILD_RESOLVES", "FORK_NOT_ATOMIC", "QUIRKS", "UNCHECKED_FORK_ID", "Endpoint", "chosen_quirks"]
 
 FORK_NOT_ATOMIC: Final = "fork-not-atomic"
 FORK_CHILD_RESOLVES: Final = "fork-child-resolves"
+UNCHECKED_FORK_ID: Final = "unchecked-fork-id"
 
 QUIRKS: Final[dict[str, str]] = {
     FORK_NOT_ATOMIC: "a fork ends its source, inserts the child, copies and sets the title in steps of their own; "
     "a bad title comes last and leaves a half fork",
     FORK_CHILD_RESOLVES: "forks carry no mark, and the messages of a source are answered by its newest child",
+    UNCHECKED_FORK_ID: "a fork takes any id that is not blank and has no CR, LF or NUL, such as one with slashes",
 }
 """Behaviours of release 0.19.0 that a client must survive: name → what changes. None is on by default."""
 

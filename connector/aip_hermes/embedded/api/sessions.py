@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from aip_hermes.embedded.api.answers import JsonAnswer, Refusal, transcript_answer
-from aip_hermes.embedded.api.endpoint import FORK_CHILD_RESOLVES, FORK_NOT_ATOMIC, Endpoint
+from aip_hermes.embedded.api.endpoint import FORK_CHILD_RESOLVES, FORK_NOT_ATOMIC, UNCHECKED_FORK_ID, Endpoint
 from aip_hermes.embedded.api.forks import fork_in_steps
 from aip_hermes.embedded.api.requests import json_object, number, path_session_id, query_text, truthy
 from aip_hermes.hermes_api import (
@@ -27,6 +27,7 @@ _SOURCE: Final = "api_server"
 _PAGE_ROWS: Final = 50
 _MOST_PAGE_ROWS: Final = 200
 _MOST_OFFSET: Final = 1_000_000
+_BREAKING: Final = frozenset("\r\n\0")
 _CHANGEABLE: Final = frozenset({"title", "end_reason"})
 
 
@@ -115,7 +116,7 @@ async def fork(endpoint: Endpoint, request: Request) -> Response:
     source_id = path_session_id(request)
     await existing_row(endpoint, source_id)
     body = await json_object(request)
-    child_id = _new_id(endpoint, body)
+    child_id = _new_id(endpoint, body, checked=UNCHECKED_FORK_ID not in endpoint.quirks)
     title = body.get("title")
     if FORK_NOT_ATOMIC in endpoint.quirks:
         row = await fork_in_steps(endpoint, source_id=source_id, child_id=child_id, title=title)
@@ -139,11 +140,13 @@ async def existing_row(endpoint: Endpoint, session_id: str) -> dict[str, Any]:
     return row
 
 
-def _new_id(endpoint: Endpoint, body: Mapping[str, Any]) -> str:
+def _new_id(endpoint: Endpoint, body: Mapping[str, Any], *, checked: bool = True) -> str:
     wanted = body.get("id") or body.get("session_id")
     if not wanted:
         return generated_session_id(now_ms=endpoint.clock.now_ms(), random_hex=endpoint.new_id(""))
     session_id = str(wanted).strip()
+    if not checked and session_id and not _BREAKING.intersection(session_id):
+        return session_id
     if len(session_id) > MAX_SESSION_ID_CHARS:
         raise Refusal(400, "Session ID too long", code=HermesCode.INVALID_SESSION_ID)
     if problem := refused_new_id(session_id):
