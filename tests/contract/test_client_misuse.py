@@ -149,3 +149,13 @@ async def test_an_identity_of_another_kind_is_refused(name: str) -> None:
             with pytest.raises(TypeError, match=f"^{name} is a "):
                 await aip.call(cap("session_chat"), {"message": "hi"}, **{name: other})
         assert server.requests == []
+
+
+@pytest.mark.requirement("client:misuse:kinds")
+@pytest.mark.parametrize("operation", ["session_chat", "session_patch", "session_delete", "responses"])
+async def test_a_new_session_has_no_place_in_a_call_that_makes_none(operation: str) -> None:
+    with running_stub(lambda _: Answer(status=404)) as server:
+        async with AipClient(base_url=server.url) as aip:
+            with pytest.raises(ValueError, match=f"^{operation} makes no session"):
+                await aip.call(cap(operation), {"message": "hi"}, new_session_id=sid("new-1"))
+        assert server.requests == []

@@ -173,7 +173,8 @@ PROMISES = (
     Promise(
         id="client:misuse:kinds",
         source="issue 5 (caller-chosen identities); design §1",
-        sentence="An identity of one kind in the place of another is refused, also where nobody checked the types.",
+        sentence="An identity of one kind in the place of another is refused, also where nobody checked the types, and "
+        "so is a new session's id in a call that makes none.",
     ),
     Promise(
         id="endpoint:session-key",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from aip_hermes import wire
 from aip_hermes.client import results
 from aip_hermes.client.aip_reads import AipReads
-from aip_hermes.client.calling import Ledger, check_kinds, named, naming, planned, with_identities
+from aip_hermes.client.calling import Ledger, check_kinds, check_place, named, naming, planned, with_identities
 from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
 from aip_hermes.client.decisions import Verb
 from aip_hermes.client.envelopes import ActionMode
@@ -163,6 +163,7 @@ class AipClient(AipReads):
             new_session_id=(new_session_id, HermesSessionId),
             session_key=(session_key, HermesSessionKey),
         )
+        check_place(capability_id, new_session_id)
         if action_id is not None and idempotency_key is None:
             known = await self._ledger.known(action_id)
             idempotency_key = known.idempotency_key if known is not None else None

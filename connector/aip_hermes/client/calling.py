@@ -40,7 +40,7 @@ from aip_hermes.ids import (
 )
 from aip_hermes.redact import redact
 
-__all__ = ["Ledger", "check_kinds", "content_hash", "named", "naming", "planned", "with_identities"]
+__all__ = ["Ledger", "check_kinds", "check_place", "content_hash", "named", "naming", "planned", "with_identities"]
 
 MAX_KEPT_BYTES: Final = 65_536
 """Of a redacted output; of a longer one its hash alone is kept."""
@@ -49,6 +49,9 @@ _LOOK_UP: Final = (
     "look {action_id} up before anything is sent: `client.resume(record)`, or its status and result; "
     "do not send it under a new Action ID"
 )
+
+_MAKERS: Final = frozenset({"session_row", "session_fork"})
+"""How operations are reconciled that make a session under an id of the caller's."""
 
 _I = TypeVar("_I", bound=Identity)
 log = structlog.get_logger(__name__)
@@ -59,6 +62,17 @@ def check_kinds(**given: tuple[Any, type[Identity]]) -> None:
     for name, (value, kind) in given.items():
         if isinstance(value, Identity) and not isinstance(value, kind):
             raise TypeError(f"{name} is a {kind.__name__}, and was given a {type(value).__name__}")
+
+
+def check_place(capability_id: CapabilityId, new_session_id: HermesSessionId | None) -> None:
+    """Raise ValueError for a new session's id in a call that is known to make none: the endpoint would ignore it."""
+    if new_session_id is None or endpoint_of(capability_id) is None:
+        return
+    from aip_hermes.contract import load_operations  # not for every start of a client
+
+    row = load_operations().get(capability_id.rpartition(":")[2])
+    if row is not None and row.reconcile not in _MAKERS:
+        raise ValueError(f"{row.name} makes no session, so that a new_session_id has no place in it")
 
 
 def with_identities(
