@@ -77,6 +77,37 @@ async def test_an_answer_that_cannot_be_kept_ends_its_action_all_the_same(
     assert await site.rows("SELECT 1 FROM serial_locks WHERE holder_action IS NOT NULL") == []
 
 
+@pytest.mark.requirement("runtime:result:storable", "runtime:result:not-kept")
+@pytest.mark.parametrize(
+    ("fails", "uncertain", "then"),
+    [(None, True, "reconcile the action"), (ScriptedRejected("poison"), False, "send it again")],
+)
+async def test_an_end_that_the_store_does_not_take_is_told_with_what_to_do(
+    site: Site, fails: Exception | None, uncertain: bool, then: str
+) -> None:
+    async def send(call: Call) -> Answer:
+        if fails is not None:
+            raise fails
+        return Answer(output={"value": "poison"})
+
+    site.connector.send = send
+    given = action("session_chat", idempotency_key="K")
+    async with site.open() as runtime, asyncio.timeout(30):
+        await site.edit(
+            "CREATE TRIGGER refusing BEFORE UPDATE ON actions WHEN NEW.result LIKE '%poison%' "
+            "BEGIN SELECT RAISE(ABORT, 'poison'); END"
+        )
+        result = await site.submit(runtime, given)
+        stored = await runtime.result(given.id, requester())
+    assert error(result) == ("connector.runtime_failure", uncertain, False)
+    assert result.error is not None
+    assert result.error.details is not None
+    assert (result.error.details["action_id"], result.error.details["capability_id"]) == (given.id, given.capability_id)
+    # The next step is the sentence itself: no code says it.
+    assert then in result.error.message
+    assert stored == result
+
+
 @pytest.mark.requirement("runtime:result:storable")
 async def test_the_deepest_answer_that_is_kept_can_be_read(site: Site) -> None:
     async def send(call: Call) -> Answer:

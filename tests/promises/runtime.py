@@ -59,6 +59,12 @@ PROMISES = (
         sentence="A fault of a handler ends its action definitely: certain before the intent, uncertain after it.",
     ),
     Promise(
+        id="runtime:result:not-kept",
+        source="design D4, errors",
+        sentence="An end that the store does not take is told without its details: which action it was, whether it may "
+        "have taken effect, and what is safe to do next.",
+    ),
+    Promise(
         id="runtime:result:confirm-adds-only",
         source="design §3",
         sentence="Reading back may add evidence and never changes the outcome.",

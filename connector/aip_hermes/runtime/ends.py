@@ -8,10 +8,19 @@ from typing import Any
 from aip_hermes.contract.handler import Answer, Connector, FailureKind, JsonObject
 from aip_hermes.errors import ActionFailed
 from aip_hermes.runtime.cancellation import Cancelled, RunningAction
-from aip_hermes.runtime.failures import OutcomeLost, OutputInvalid, TimeoutExceeded
+from aip_hermes.runtime.failures import HandlerBroken, OutcomeLost, OutputInvalid, TimeoutExceeded
 from aip_hermes.runtime.submission import Submission
 
-__all__ = ["Ended", "Outcome", "cancelled_end", "checked_output", "connector_failure", "outcome_lost", "overrun"]
+__all__ = [
+    "Ended",
+    "Outcome",
+    "cancelled_end",
+    "checked_output",
+    "connector_failure",
+    "not_kept",
+    "outcome_lost",
+    "overrun",
+]
 
 Outcome = Answer | ActionFailed
 Ended = Answer | ActionFailed | Cancelled
@@ -69,6 +78,20 @@ def overrun(submission: Submission, *, uncertain: bool) -> TimeoutExceeded:
             "timeout_ms": submission.timeout_ms,
         },
         retryable=not uncertain,
+        uncertain=uncertain,
+    )
+
+
+def not_kept(submission: Submission, *, uncertain: bool) -> HandlerBroken:
+    """Return the end without its details, of an action whose own the store does not take. uncertain: the other end."""
+    action, uncertain = submission.action, uncertain and not submission.read_only
+    if uncertain:
+        then = "it may have taken effect: reconcile the action, or read the target, before sending anything again"
+    else:
+        then = "nothing was changed: send it again as a new action"
+    return HandlerBroken(
+        f"action {action.id} ended, and what it ended with can't be kept; the server's log says why; {then}",
+        details={"action_id": action.id, "capability_id": action.capability_id},
         uncertain=uncertain,
     )
 

@@ -19,7 +19,7 @@ from aip_hermes.runtime import leases
 from aip_hermes.runtime.attempt import Attempts, Progress
 from aip_hermes.runtime.backlog import waits_again
 from aip_hermes.runtime.cancellation import Cancelled, RunningAction
-from aip_hermes.runtime.ends import Ended
+from aip_hermes.runtime.ends import Ended, not_kept
 from aip_hermes.runtime.failures import HandlerBroken
 from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.footing import Footing
@@ -163,8 +163,7 @@ class Executor:
                     if isinstance(outcome, HandlerBroken):
                         raise
                     log.exception("action.end_broken", action_id=submission.action.id, error_type=type(exc).__name__)
-                    uncertain = not submission.read_only and getattr(outcome, "uncertain", True)
-                    outcome = HandlerBroken("the outcome could not be kept", uncertain=uncertain)
+                    outcome = not_kept(submission, uncertain=getattr(outcome, "uncertain", True))
         finally:
             self._attempts.free(progress)
         await self._footing.faults.reach("after_settle")
