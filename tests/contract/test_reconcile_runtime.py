@@ -11,10 +11,13 @@ from aip_hermes import wire
 from aip_hermes.client import outcome_of
 from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.contract.reconciliation import Evidence, Uncertain, Verdict
+from aip_hermes.database import Database
 from aip_hermes.errors import RequestRefused
 from aip_hermes.ids import ActionId
 from aip_hermes.runtime import Runtime
 from aip_hermes.runtime.reconciliation import EVENT_KIND
+from aip_hermes.runtime.retention import prune
+from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS, from_json
 from aip_hermes.server.metrics import PrometheusMeter
 from tests.support.runtime_connector import ScriptedConnector, ScriptedOutcomeUnknown, ScriptedRejected
 from tests.support.runtime_site import Crash, CrashAt, Site, action, caller
@@ -90,6 +93,32 @@ async def test_a_verdict_is_an_event_and_can_be_read_again(tmp_path: Path) -> No
     assert {event["actor"]["id"] for event in events} == {OWNER.principal.id}
     async with site.open() as runtime:
         assert await runtime.reconciliations.latest(action_id, OWNER) == second
+
+
+@pytest.mark.requirement("records:prune:verdicts")
+@pytest.mark.parametrize("newest", [True, False])
+async def test_a_verdict_is_pruned_with_its_events_and_a_new_one_is_told(tmp_path: Path, newest: bool) -> None:
+    """newest: its event is the last of the log, which stays, and so does what bears its number."""
+    site = _site(tmp_path, _verdict("not_applied"), _verdict("applied"))
+    async with site.open() as runtime:
+        action_id = await _uncertain(site, runtime)
+        await runtime.reconciliations.reconcile(action_id, OWNER)
+        if not newest:
+            await _uncertain(site, runtime, input={"session_id": "s2", "message": "hi"})
+    site.clock.advance(1_000)
+    async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as store:
+        counted = await prune(store, older_than_ms=500, clock=site.clock, dry_run=True)
+        assert (await prune(store, older_than_ms=500, clock=site.clock)).rows == counted.rows
+    assert counted.rows["verdicts"] == (0 if newest else 1)
+    async with site.open() as runtime:
+        if not newest:
+            with pytest.raises(RequestRefused) as refused:
+                await runtime.reconciliations.latest(action_id, OWNER)
+            assert refused.value.code == "reconciliation.not_found"
+        again = await runtime.reconciliations.reconcile(action_id, OWNER)
+    (told,) = await site.rows("SELECT event FROM events WHERE kind = :kind ORDER BY seq DESC LIMIT 1", kind=EVENT_KIND)
+    assert from_json(told["event"])["data"] == again
+    assert again["number"] == (2 if newest else 1)
 
 
 @pytest.mark.requirement("reconcile:verdict:event")

@@ -99,6 +99,12 @@ PROMISES = (
         "answer, waiting approvals, receipts and audit; a mutation's Action ID never runs twice for it.",
     ),
     Promise(
+        id="records:prune:verdicts",
+        source="design D23, §6, " + _ISSUE,
+        sentence="A verdict about an action is counted and pruned with the action's events; whoever looks again "
+        "afterwards is told a new one, as an event too.",
+    ),
+    Promise(
         id="records:prune:connector-state",
         source="design D23, §6, " + _ISSUE,
         sentence="What a connector kept about a call is pruned when it is old enough and nothing unfinished of its "

@@ -82,7 +82,7 @@ class Reconciliations:
         found = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_verdict"], _address(row)))
         if not found:
             raise NotReconciled(
-                f"action {action_id} ended uncertain and was not reconciled yet; reconciling it only reads",
+                f"action {action_id} ended uncertain, and no verdict about it is kept; reconciling it only reads",
                 details={"action_id": action_id},
             )
         kept: dict[str, Any] = from_json(found[0]["verdict"])

@@ -22,7 +22,9 @@ __all__ = ["AT_ONCE", "Pruned", "erase_expired", "prune"]
 AT_ONCE: Final = 200
 """Actions of one transaction: others get their turn in between."""
 
-_TABLES: Final = ("actions", "results", "chunks", "events", "idempotency_keys", "message_ids", "connector_state")
+_TABLES: Final = (
+    "actions", "results", "chunks", "events", "verdicts", "idempotency_keys", "message_ids", "connector_state"
+)  # fmt: skip
 
 _Row = Mapping[str, Any]
 
@@ -99,6 +101,7 @@ def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, 
     rows = {
         "events": connection.execute(QUERIES["count_events"], in_log)[0]["found"],
         "chunks": connection.execute(QUERIES["count_chunks"], address)[0]["found"],
+        "verdicts": connection.execute(QUERIES["count_verdicts"], in_log)[0]["found"],
         "actions": int(row["read_only"]),
         "results": int(holds_output and not row["read_only"]),
     }
@@ -108,6 +111,7 @@ def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, 
         last = connection.execute(QUERIES["last_event_of_action"], in_log)[0]["seq"]
         connection.execute(QUERIES["drop_events"], in_log)
         connection.execute(QUERIES["move_log_start"], {"tenant": row["tenant"], "through": last})
+    connection.execute(QUERIES["drop_verdicts"], in_log)
     erase(connection, row, reason="pruned", now=now)
     if row["read_only"]:
         connection.execute(QUERIES["drop_action"], address)

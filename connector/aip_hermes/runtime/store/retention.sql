@@ -80,6 +80,16 @@ SELECT pruned_through FROM event_log_starts WHERE tenant = :tenant;
 -- How many chunks one action has.
 SELECT count(*) AS found FROM chunks WHERE tenant = :tenant AND action_id = :action_id;
 
+-- name: count_verdicts
+-- Whether one action has a verdict that `drop_verdicts` removes.
+SELECT count(*) AS found FROM verdicts WHERE tenant = :tenant AND action_id = :action_id AND NOT EXISTS (
+    SELECT 1 FROM events WHERE events.tenant = :tenant AND events.action_id = :action_id AND events.seq >= :newest);
+
+-- name: drop_verdicts
+-- The last verdict about one action, once all its events are gone: the numbers that name them begin anew then.
+DELETE FROM verdicts WHERE tenant = :tenant AND action_id = :action_id AND NOT EXISTS (
+    SELECT 1 FROM events WHERE events.tenant = :tenant AND events.action_id = :action_id AND events.seq >= :newest);
+
 -- name: count_expired_keys
 -- Settled fences whose time has passed.
 SELECT count(*) AS found FROM idempotency_keys WHERE settled = 1 AND expires_at <= :before;
