@@ -98,6 +98,12 @@ PROMISES = (
         sentence="A message names endpoint, session and next step, never an address; only 401 and 403 blame the key.",
     ),
     Promise(
+        id="hermes:errors:tls",
+        source="field report F073",
+        sentence="An endpoint that answers no TLS, or shows a certificate that nobody trusts, is named as that: "
+        "certain, without a word about the key, which has not left.",
+    ),
+    Promise(
         id="hermes:errors:again-only-where-free",
         source="design D2, D3",
         sentence="A message advises to send the same action again only where its failure binds neither key nor id.",

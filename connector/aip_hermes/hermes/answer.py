@@ -118,6 +118,7 @@ def failure_of(asked: Asked, failed: ExchangeFailed) -> HermesFailed:
             mutation=asked.mutation,
             sent=failed.sent,
             retryable=kind is TransportFailed and not uncertain,
+            reason=failed.reason,
         )
     return kind(
         f"{sentence} {step}",

@@ -76,6 +76,10 @@ _STEPS_OF_STATUS: Final[dict[int, str]] = {
     413: "Send a smaller body under a new Action ID and key.",
 }
 
+_CHECKS_OF_REASON: Final[dict[str, str]] = {
+    "tls": "Check that this endpoint speaks https and shows a certificate that this machine trusts",
+}
+
 
 def step_after(
     subject: Subject,
@@ -88,17 +92,19 @@ def step_after(
     known: bool = False,
     retryable: bool = False,
     retry_after_ms: int | None = None,
+    reason: str | None = None,
 ) -> str:
     """Return the next safe step after a failure.
 
     known: a route of Hermes refused, with an error object of its own. retryable: the same action may be sent again.
-    Never said of another failure: its stored result would answer.
+    Never said of another failure: its stored result would answer. reason: why an exchange brought no whole answer.
     """
     if uncertain:
         return _uncertain_step(subject)
     unsent = f"{subject.doing} was not sent. " if subject.first else ""
     if not sent:
-        return f"{unsent or 'Nothing was sent. '}Check that the endpoint runs, then send the same action again."
+        check = _CHECKS_OF_REASON.get(reason or "", "Check that the endpoint runs")
+        return f"{unsent or 'Nothing was sent. '}{check}, then send the same action again."
     if code in _STEPS and not subject.first:
         return _STEPS[code]
     if status is not None and status not in (401, 403) and code == HermesCode.SESSION_NOT_FOUND:
