@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import structlog
 
-from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.events import Approver, Listener, StepText, TextDelta, ToolCompleted, ToolStarted
 from aip_hermes.embedded.agent.finishing import finished
+from aip_hermes.embedded.agent.habits import RIGHT, Habits
+from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest, ToolCall
 from aip_hermes.embedded.agent.tools import TOOLS, CommandTool, ToolOutcome, arguments_of, preview_of
-from aip_hermes.embedded.session_db import CompressionSessionClosedError, SessionDB, UnknownSession, Usage
+from aip_hermes.embedded.session_db import SessionDB, Usage
 from aip_hermes.ports import Clock
 
-__all__ = ["Agent", "AgentAnswer", "ReplyNotStored"]
+__all__ = ["Agent", "AgentAnswer"]
 
 log = structlog.get_logger(__name__)
 
 MAX_STEPS: Final = 30
 _INTERRUPTED: Final = ToolOutcome(output=json.dumps({"status": "interrupted"}), failed=True)
-
-
-class ReplyNotStored(Exception):
-    """The model replied and its reply could not be stored; the user row is there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,18 +59,20 @@ class Agent:
         system: str | None,
         listener: Listener,
         approver: Approver,
+        habits: Habits = RIGHT,
     ) -> AgentAnswer:
         """Run steps until one calls no tool. messages: ends with the user message; grows here.
 
         Raises ModelFailed, also for a model that never stops calling; ReplyNotStored.
         """
         usage, rows = Usage(), list[dict[str, Any]]()
+        keeper = Keeper(self._db, session_id, model_name=self._model.name, habits=habits)
         for step in range(MAX_STEPS):
             request = ModelRequest(messages=_with_results(messages), system=system, tools=TOOLS)
-            reply = await self._reply(session_id, request, listener, lead="\n\n" if step else "")
+            reply = await self._reply(keeper, request, listener, lead="\n\n" if step else "")
             usage = _sum(usage, reply.usage)
             row = _assistant_row(reply)
-            await finished(self._record(session_id, reply, row.get("tool_calls")))
+            await finished(keeper.reply(reply, row.get("tool_calls")))
             rows.append(row)
             messages.append(row)
             if reply.text:
@@ -81,12 +80,12 @@ class Agent:
             if not reply.tool_calls:
                 return AgentAnswer(text=reply.text, finish_reason=reply.finish_reason, usage=usage, rows=rows)
             for call in reply.tool_calls:
-                result = await self._call(session_id, call, listener, approver)
+                result = await self._call(keeper, call, listener, approver)
                 rows.append(result)
                 messages.append(result)
         raise ModelFailed(f"the model called tools {MAX_STEPS} times and came to no end")
 
-    async def _reply(self, session_id: str, request: ModelRequest, listener: Listener, *, lead: str) -> ModelReply:
+    async def _reply(self, keeper: Keeper, request: ModelRequest, listener: Listener, *, lead: str) -> ModelReply:
         said: list[str] = []
         try:
             async with aclosing(self._model.stream(request)) as pieces:
@@ -97,63 +96,34 @@ class Agent:
                         listener(TextDelta(text=piece if said else lead + piece))
                         said.append(piece)
         except asyncio.CancelledError:
-            await self._keep_partial(session_id, "".join(said))
+            await self._keep_partial(keeper, "".join(said))
             raise
         raise ModelFailed("the model ended without a reply")
 
-    async def _keep_partial(self, session_id: str, text: str) -> None:
+    async def _keep_partial(self, keeper: Keeper, text: str) -> None:
         if not text:
             return
         partial = ModelReply(text=text, finish_reason="interrupted")
         try:
-            await self._record(session_id, partial, None)
+            await keeper.reply(partial, None)
         except ReplyNotStored:
             log.warning("turn.partial_text_not_stored")
 
-    async def _call(self, session_id: str, call: ToolCall, listener: Listener, approver: Approver) -> dict[str, Any]:
+    async def _call(self, keeper: Keeper, call: ToolCall, listener: Listener, approver: Approver) -> dict[str, Any]:
         listener(ToolStarted(call=call, preview=preview_of(call), arguments=arguments_of(call)))
         begun = self._clock.monotonic()
         stopped: asyncio.CancelledError | None = None
         try:
-            outcome = await self._tool.run(call, session_id=session_id, approver=approver)
+            outcome = await self._tool.run(call, session_id=keeper.session_id, approver=approver)
         except asyncio.CancelledError as cancelled:
             outcome, stopped = _INTERRUPTED, cancelled
         row = {"role": "tool", "content": outcome.output, "tool_call_id": call.id, "tool_name": call.name}
-        await finished(self._append(session_id, row))
+        await finished(keeper.result(row))
         seconds = round(self._clock.monotonic() - begun, 3)
         listener(ToolCompleted(call=call, output=outcome.output, failed=outcome.failed, seconds=seconds))
         if stopped is not None:
             raise stopped
         return row
-
-    async def _record(self, session_id: str, reply: ModelReply, tool_calls: Sequence[Mapping[str, Any]] | None) -> None:
-        with _storing():
-            await self._db.record_reply(
-                session_id,
-                reply.text,
-                finish_reason=reply.finish_reason,
-                usage=reply.usage,
-                model=self._model.name,
-                tool_calls=tool_calls,
-            )
-
-    async def _append(self, session_id: str, row: Mapping[str, Any]) -> None:
-        with _storing():
-            await self._db.append_message(
-                session_id, "tool", row["content"], tool_name=row["tool_name"], tool_call_id=row["tool_call_id"]
-            )
-
-
-class _storing:  # noqa: N801 - reads as a statement
-    """Turn failures of the store into ReplyNotStored."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: object) -> None:
-        if isinstance(exc, StoreFailure | UnknownSession | CompressionSessionClosedError):
-            log.error("turn.reply_not_stored", cause=type(exc).__name__)
-            raise ReplyNotStored from exc
 
 
 def _assistant_row(reply: ModelReply) -> dict[str, Any]:

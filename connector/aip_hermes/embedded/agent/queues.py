@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 __all__ = ["Queues"]
@@ -31,12 +31,23 @@ class Queues:
     @asynccontextmanager
     async def alone(self, key: str, *, turn: bool = True) -> AsyncIterator[None]:
         """Wait until nobody else of this key is inside. turn: counts for `has_turns` while it waits and runs."""
+        with self._counted(key, turn=turn) as queue:
+            async with queue.lock:
+                yield
+
+    @asynccontextmanager
+    async def beside(self, key: str) -> AsyncIterator[None]:
+        """Enter a turn at once, whoever is inside; it counts for `has_turns`."""
+        with self._counted(key, turn=True):
+            yield
+
+    @contextmanager
+    def _counted(self, key: str, *, turn: bool) -> Iterator[_Queue]:
         queue = self._queues.setdefault(key, _Queue(asyncio.Lock()))
         queue.users += 1
         queue.turns += turn
         try:
-            async with queue.lock:
-                yield
+            yield queue
         finally:
             queue.users -= 1
             queue.turns -= turn

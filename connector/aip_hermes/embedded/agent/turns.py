@@ -18,8 +18,10 @@ import structlog
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.events import Approver, Listener, Nobody, TurnBegan, unheard
 from aip_hermes.embedded.agent.finishing import finished
-from aip_hermes.embedded.agent.loop import Agent, ReplyNotStored
-from aip_hermes.embedded.agent.models import Model
+from aip_hermes.embedded.agent.habits import RIGHT, Habits
+from aip_hermes.embedded.agent.keeping import ReplyNotStored
+from aip_hermes.embedded.agent.loop import Agent, AgentAnswer
+from aip_hermes.embedded.agent.models import Model, ModelFailed
 from aip_hermes.embedded.agent.queues import Queues
 from aip_hermes.embedded.agent.tools import CommandTool
 from aip_hermes.embedded.session_db import GrantStore, SessionDB, SessionExists, Usage, repair_message_sequence
@@ -51,7 +53,7 @@ class Order:
 
     content: what the model reads. stored_text: what the user row holds. system_message: for this turn. history: read by
     the model instead of the stored one. create: make the row if there is none. listener: hears the turn. approver:
-    decides about tools.
+    decides about tools. habits: where it does as release 0.19.0.
     """
 
     session_id: str
@@ -62,6 +64,7 @@ class Order:
     create: bool = False
     listener: Listener = unheard
     approver: Approver = field(default_factory=Nobody)
+    habits: Habits = RIGHT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,14 +119,12 @@ class Turns:
         Raises UnknownSession, HistoryUnreadable and StoreFailure (nothing was written), ModelFailed and ReplyNotStored
         (the user row was). Cancelled, it keeps its partial text.
         """
-        async with self._at_the_tip(order.session_id) as target:
+        async with self._at_the_tip(order.session_id, order.habits) as target:
             # A turn that is given up here has at least said what it was asked.
             messages = await finished(self._begin(target, order))
             order.listener(TurnBegan(session_id=target))
             try:
-                answer = await self._agent.answer(
-                    target, messages, system=order.system_message, listener=order.listener, approver=order.approver
-                )
+                answer = await self._answer(target, messages, order)
             except StoreFailure as exc:  # whichever write it was: the user row stands, so it is no longer nothing
                 raise ReplyNotStored from exc
             return TurnResult(
@@ -150,6 +151,21 @@ class Turns:
             turn.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
+    async def _answer(self, target: str, messages: list[dict[str, Any]], order: Order) -> AgentAnswer:
+        try:
+            return await self._agent.answer(
+                target,
+                messages,
+                system=order.system_message,
+                listener=order.listener,
+                approver=order.approver,
+                habits=order.habits,
+            )
+        except ModelFailed as exc:
+            if order.habits.admits_failure:
+                raise
+            return AgentAnswer(text=_told(exc), finish_reason="error", usage=Usage(), rows=[])
+
     async def _begin(self, target: str, order: Order) -> list[dict[str, Any]]:
         """Read the history, then store the user row; nothing is stored where the history can't be read."""
         try:
@@ -161,11 +177,22 @@ class Turns:
                 messages = [dict(message) for message in order.history]
         except Exception as exc:  # whatever the cause: a turn on an empty history would look like success
             log.error("turn.history_unreadable", cause=type(exc).__name__)
-            raise HistoryUnreadable from exc
-        await self._db.append_message(target, "user", order.stored_text)
+            if order.habits.admits_failure:
+                raise HistoryUnreadable from exc
+            messages = []
+        await self._ask(target, order)
         messages.append({"role": "user", "content": order.content})
         repair_message_sequence(messages)
         return messages
+
+    async def _ask(self, target: str, order: Order) -> None:
+        into_compressed = not order.habits.follows_compression
+        try:
+            await self._db.append_message(target, "user", order.stored_text, into_compressed=into_compressed)
+        except StoreFailure as exc:
+            log.error("turn.question_not_stored", cause=type(exc).__name__)
+            if order.habits.admits_failure:
+                raise
 
     async def _make_row(self, session_id: str) -> None:
         try:
@@ -174,16 +201,17 @@ class Turns:
             return  # somebody else was faster, which is as good
 
     @asynccontextmanager
-    async def _at_the_tip(self, session_id: str) -> AsyncIterator[str]:
+    async def _at_the_tip(self, session_id: str, habits: Habits) -> AsyncIterator[str]:
         """Wait for the asked row, then for its compression tip where that is another; yields the tip.
 
         Locks are taken down a chain only, so two waiters can't wait for each other.
         """
+        enter = self._queues.alone if habits.one_at_a_time else self._queues.beside
         async with AsyncExitStack() as locks:
-            await locks.enter_async_context(self._queues.alone(session_id))
+            await locks.enter_async_context(enter(session_id))
             target = session_id
-            while (tip := await self._db.get_compression_tip(session_id)) != target:
-                await locks.enter_async_context(self._queues.alone(tip))
+            while habits.follows_compression and (tip := await self._db.get_compression_tip(session_id)) != target:
+                await locks.enter_async_context(enter(tip))
                 target = tip
             yield target
 
@@ -192,3 +220,10 @@ class Turns:
         # Read the outcome here too: nobody may wait for it any more.
         if not turn.cancelled() and turn.exception() is not None:
             log.info("turn.failed", cause=type(turn.exception()).__name__)
+
+
+def _told(failure: ModelFailed) -> str:
+    """Return what release 0.19.0 answers in place of a reply."""
+    if failure.status is not None and 400 <= failure.status < 500 and failure.status != 429:
+        return f"HTTP {failure.status}: {failure}"
+    return f"API call failed after 3 retries: {failure}"

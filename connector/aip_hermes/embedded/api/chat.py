@@ -31,6 +31,7 @@ async def chat(endpoint: Endpoint, request: Request) -> Response:
             content=wanted.content,
             stored_text=wanted.stored_text,
             system_message=wanted.system_message,
+            habits=endpoint.habits,
         )
     )
     return JsonAnswer(

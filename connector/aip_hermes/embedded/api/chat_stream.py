@@ -57,6 +57,7 @@ class _Story:
             content=self._wanted.content,
             stored_text=self._wanted.stored_text,
             system_message=self._wanted.system_message,
+            habits=self._endpoint.habits,
             listener=self._hear,
         )
         self._say("run.started", {"user_message": {"role": "user", "content": self._wanted.stored_text}})

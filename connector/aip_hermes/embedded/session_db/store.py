@@ -149,9 +149,11 @@ class SessionDB(StoreFile):
         api_content: str | None = None,
         display_kind: str | None = None,
         display_metadata: object = None,
+        into_compressed: bool = False,
     ) -> int:
         """Append one message, count it on the row, return its row id.
 
+        into_compressed: as transcript.append.
         Raises UnknownSession, CompressionSessionClosedError; then nothing is written.
         """
         message = {
@@ -176,7 +178,9 @@ class SessionDB(StoreFile):
             "display_metadata": display_metadata,
         }
         now = self._now()
-        (row_id,) = await self.write(lambda c: transcript.append(c, session_id, [message], now=now, batch=False))
+        (row_id,) = await self.write(
+            lambda c: transcript.append(c, session_id, [message], now=now, batch=False, into_compressed=into_compressed)
+        )
         return row_id
 
     async def append_messages_batch(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
@@ -198,6 +202,7 @@ class SessionDB(StoreFile):
         usage: Usage,
         model: str,
         tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        into_compressed: bool = False,
     ) -> int:
         """Append one assistant message of a turn and add its usage to the row, together; returns the row id.
 
@@ -212,7 +217,9 @@ class SessionDB(StoreFile):
         }
         now = self._now()
         return await self.write(
-            lambda c: transcript.record_reply(c, session_id, reply, usage=usage, model=model, now=now)
+            lambda c: transcript.record_reply(
+                c, session_id, reply, usage=usage, model=model, now=now, into_compressed=into_compressed
+            )
         )
 
     async def get_messages(

@@ -59,17 +59,24 @@ class Usage:
 
 
 def append(
-    connection: Connection, session_id: str, new: Sequence[Mapping[str, Any]], *, now: float, batch: bool
+    connection: Connection,
+    session_id: str,
+    new: Sequence[Mapping[str, Any]],
+    *,
+    now: float,
+    batch: bool,
+    into_compressed: bool = False,
 ) -> list[int]:
     """Append messages in order and count them on the row. Returns their row ids.
 
+    into_compressed: also where a compression ended the row, as release 0.19.0 does.
     Raises UnknownSession, CompressionSessionClosedError; then nothing is kept.
     """
     session_id = scrubbed(session_id)
     rows = connection.execute(QUERIES["fetch_session"], {"id": session_id})
     if not rows:
         raise UnknownSession(session_id)
-    if rows[0]["end_reason"] == "compression":
+    if rows[0]["end_reason"] == "compression" and not into_compressed:
         raise CompressionSessionClosedError(session_id, tip=compression_tip(connection, session_id))
     ids: list[int] = []
     newest, default, calls = None, now, 0
@@ -90,13 +97,20 @@ def append(
 
 
 def record_reply(
-    connection: Connection, session_id: str, reply: Mapping[str, Any], *, usage: Usage, model: str, now: float
+    connection: Connection,
+    session_id: str,
+    reply: Mapping[str, Any],
+    *,
+    usage: Usage,
+    model: str,
+    now: float,
+    into_compressed: bool = False,
 ) -> int:
     """Append one assistant message of a turn and add what it used, together. Returns the row id.
 
     Raises UnknownSession: a row deleted meanwhile does not come back.
     """
-    (row_id,) = append(connection, session_id, [reply], now=now, batch=False)
+    (row_id,) = append(connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed)
     connection.execute(
         QUERIES["add_usage"],
         {
