@@ -11,7 +11,7 @@ from typing import Literal
 
 import httpx
 
-from aip_hermes.client import AipClient, IdentityStore
+from aip_hermes.client import AipClient, AlreadyDecided, IdentityStore, PeerError
 from aip_hermes.client.lifecycle import LifecyclePolicy, SessionLifecycle
 from aip_hermes.embedded import Model
 from aip_hermes.settings import Settings
@@ -142,10 +142,16 @@ class LifecycleSite:
 
 
 async def approve(site: LifecycleSite) -> None:
-    """Approve what waits, as the reviewer."""
+    """Approve what waits, as the reviewer; what another one approved meanwhile is approved."""
     async with site.client("reviewer") as reviewer:
         for approval in (await reviewer.approvals(status="pending")).approvals:
-            await reviewer.decide(approval.approval_id, decision="approved", reason="checked")
+            try:
+                await reviewer.decide(approval.approval_id, decision="approved", reason="checked")
+            except AlreadyDecided:
+                pass
+            except PeerError as refused:
+                if refused.details.get("code") != "policy.approval_not_pending":
+                    raise
 
 
 @asynccontextmanager
