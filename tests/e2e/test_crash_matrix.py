@@ -45,6 +45,9 @@ GOES_ON = Cell(at_kill=0, state="completed")
 WAITS = Cell(at_kill=0, state="pending_approval")
 NEVER = None
 
+SETTLED_S = 5
+"""From the order to start again, not from when the server is ready, until every action is known."""
+
 
 def row(cell: Cell | None, **others: Cell | None) -> Mapping[str, Cell | None]:
     """Return the same cell for every kind of work but `others`."""
@@ -143,9 +146,10 @@ async def test_servers_that_die_while_they_start_change_nothing(
 
 
 async def after_the_restart(forks: Forks, provider: Provider, config: Path, story: Story, cell: Cell) -> None:
+    settled_by = asyncio.get_running_loop().time() + SETTLED_S
     server = forks.start(config)
     async with server.connection() as requester, server.connection(REVIEWER) as reviewer:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout_at(settled_by):
             found = await known(requester, story.action_id)
         assert (found.state, found.code) == (cell.state, cell.code)
         assert (found.uncertain, found.retryable) == (cell.code == LOST, cell.code == INTERRUPTED)
