@@ -52,7 +52,7 @@ PROMISES = (
     ),
     Promise(
         id="approval:selector",
-        source="runtime behaviour §9.3, step 8",
+        source="runtime behaviour §9.3, step 8; field report F065",
         sentence="Only who matches the frozen selector (principal, role, group, external system or tenant policy) "
         "decides, and the requester never does, whatever selector it matches and whichever of its tokens it uses.",
     ),

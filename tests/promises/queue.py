@@ -73,7 +73,7 @@ PROMISES = (
     ),
     Promise(
         id="queue:approved:waits-for-session",
-        source="design D9, D13",
+        source="design D9, D13; field report F070",
         sentence="An approved action that meets a busy session waits in the queue with its approval, runs once when "
         "the session is free, and fails retryably when the approval's time is over.",
     ),

@@ -71,7 +71,7 @@ PROMISES = (
     ),
     Promise(
         id="runtime:fence:required-key",
-        source="design D5",
+        source="design D5; field report F026",
         sentence="A blank key is a missing one, and keys are 1 to 255 visible ASCII characters.",
         diverges="The reference accepts blank keys as present and ignores them.",
     ),

@@ -30,7 +30,7 @@ PROMISES = (
     ),
     Promise(
         id="tenants:probes:same-bytes",
-        source="issue 4, bad input; runtime behaviour §18",
+        source="issue 4, bad input; runtime behaviour §18; field report F065",
         sentence="On every route another tenant's id and one that nobody has get the same answer, whatever the scopes.",
     ),
     Promise(
