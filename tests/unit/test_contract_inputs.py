@@ -361,3 +361,21 @@ def test_a_session_key_is_short_text_for_one_header(operation: str, key: object,
 )
 def test_a_list_query_is_refused_or_exact(value: object, expected: list[str]) -> None:
     assert refusals("sessions_list", value) == expected
+
+
+@pytest.mark.requirement("contract:input:list-limits")
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ({"limit": 200, "offset": 1_000_001}, []),
+        ({"limit": 201}, ["/limit: maximum"]),
+        ({"limit": "5"}, ["/limit: type"]),
+        ({"offset": -1}, ["/offset: minimum"]),
+        ({"query": {"limit": "200", "offset": 0}}, []),
+        ({"query": {"limit": "201"}}, ["/query/limit: anyOf"]),
+        ({"query": {"source": "x"}}, ["/query: additionalProperties"]),
+    ],
+    ids=repr,
+)
+def test_a_page_of_messages_is_refused_or_exact(page: dict[str, Any], expected: list[str]) -> None:
+    assert refusals("session_messages", {"session_id": "s", **page}) == expected

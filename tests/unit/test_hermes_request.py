@@ -177,6 +177,12 @@ def test_the_query_holds_what_the_row_names(values: Mapping[str, Any], query: st
     assert _map("sessions_list", values).request.target == "/api/sessions" + query
 
 
+@pytest.mark.requirement("hermes:request:query")
+def test_a_page_of_messages_is_asked_for_in_the_query() -> None:
+    values = {"session_id": "a b", "offset": 50, "query": {"limit": "25"}}
+    assert _map("session_messages", values).request.target == "/api/sessions/a%20b/messages?limit=25&offset=50"
+
+
 _BAD = {
     "no id": ("session_get", {}),
     "number as id": ("session_get", {"session_id": 7}),
