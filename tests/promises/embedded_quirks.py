@@ -30,4 +30,41 @@ PROMISES = (
         sentence="With quirk answers-on-failure a chat answers 200 for a failed model, an unreadable history and rows "
         "that were not stored.",
     ),
+    Promise(
+        id="embedded:faults:connection",
+        source="design §7; issue 5",
+        sentence="A lost request changes nothing; a lost answer, one cut in its body and a gateway's page hide what "
+        "was carried out.",
+    ),
+    Promise(
+        id="embedded:faults:late",
+        source="design §7; issue 5",
+        sentence="A late answer is carried out before it is told, a late effect after the connection is gone.",
+    ),
+    Promise(
+        id="embedded:faults:streams",
+        source="design §7; issue 5",
+        sentence="A stalled stream says one event and stays open; one without its terminal event ends in good order.",
+    ),
+    Promise(
+        id="embedded:faults:locked",
+        source="design §7, D11",
+        sentence="With a locked database a request is 503 session_db_unavailable and changes nothing.",
+    ),
+    Promise(
+        id="embedded:faults:counted",
+        source="design §7",
+        sentence="A fault meets as many requests of its operation as were asked for, in order, and no request without "
+        "the key.",
+    ),
+    Promise(
+        id="embedded:faults:names",
+        source="design §7",
+        sentence="An unknown fault, an operation that it can't meet and a bad count are refused with what there is.",
+    ),
+    Promise(
+        id="embedded:faults:command",
+        source="design §7",
+        sentence="`aip-hermes hermes --fault NAME:OPERATION:COUNT` serves with faults; a wrong one starts nothing.",
+    ),
 )

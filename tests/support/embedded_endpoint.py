@@ -186,6 +186,7 @@ async def endpoint(
     *,
     model: Model | None = None,
     quirks: Iterable[str] = (),
+    faults: Iterable[str] = (),
     db: SessionDB | None = None,
     clock: Clock | None = None,
     max_concurrent_runs: int = 10,
@@ -197,6 +198,7 @@ async def endpoint(
             model=model or OfflineModel(),
             key=Secret(KEY),
             quirks=quirks,
+            faults=faults,
             clock=clock,
             max_concurrent_runs=max_concurrent_runs,
         )
@@ -210,6 +212,7 @@ async def served(
     *,
     model: Model | None = None,
     quirks: Iterable[str] = (),
+    faults: Iterable[str] = (),
     clock: Clock | None = None,
     max_concurrent_runs: int = 10,
 ) -> AsyncIterator[Running]:
@@ -220,6 +223,7 @@ async def served(
             model=model or OfflineModel(),
             key=Secret(KEY),
             quirks=quirks,
+            faults=faults,
             clock=clock,
             max_concurrent_runs=max_concurrent_runs,
         )

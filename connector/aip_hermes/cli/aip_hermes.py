@@ -99,13 +99,17 @@ def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_
 @click.option(
     "--quirk", "quirks", multiple=True, metavar="NAME", help="Behave like a release that people run; repeatable."
 )
+@click.option(
+    "--fault", "faults", multiple=True, metavar="NAME:OPERATION:COUNT",
+    help="Let the next COUNT requests fail, e.g. lost-answer:session_chat:1; repeatable.",
+)
 @click.option("--model", default="offline", show_default=True, help="`offline`, or the name of a model at --model-url.")
 @click.option("--model-url", metavar="URL", help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1.")
 @click.option("--model-key-file", type=FILE, help="File (0600) with that endpoint's key.")
 @_until_stdin_closes
 def hermes(
-    data: Path, port: int, quirks: tuple[str, ...], model: str, model_url: str | None, model_key_file: Path | None,
-    until_stdin_closes: bool,
+    data: Path, port: int, quirks: tuple[str, ...], faults: tuple[str, ...], model: str,
+    model_url: str | None, model_key_file: Path | None, until_stdin_closes: bool,
 ) -> None:  # fmt: skip
     """Run the embedded Hermes alone.
 
@@ -117,8 +121,8 @@ def hermes(
         raise click.UsageError("a model other than `offline` needs --model-url, and --model-url needs --model NAME")
     _run(
         run_hermes(
-            folder=data, port=port, quirks=quirks, model=model, model_url=model_url, model_key_file=model_key_file,
-            until_stdin_closes=until_stdin_closes,
+            folder=data, port=port, quirks=quirks, faults=faults, model=model, model_url=model_url,
+            model_key_file=model_key_file, until_stdin_closes=until_stdin_closes,
         )
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from aip_hermes.cli.address import checked_url
 from aip_hermes.cli.home import make_hermes_home
 from aip_hermes.cli.ready import announce, stop_with_stdin
-from aip_hermes.embedded import Model, UnsafeKey, check_key_strength, chosen_quirks, open_endpoint
+from aip_hermes.embedded import Model, UnsafeKey, check_key_strength, chosen_quirks, open_endpoint, planned_faults
 from aip_hermes.embedded.agent.openai_model import OpenAIModel
 from aip_hermes.log import configure
 from aip_hermes.secret import read_secret_file
@@ -23,6 +23,7 @@ async def run_hermes(
     folder: Path,
     port: int,
     quirks: tuple[str, ...],
+    faults: tuple[str, ...],
     model: str,
     model_url: str | None,
     model_key_file: Path | None,
@@ -38,6 +39,10 @@ async def run_hermes(
         chosen_quirks(quirks)
     except ValueError as error:
         raise CannotServe(f"--quirk: {error}") from None
+    try:
+        planned_faults(faults)
+    except ValueError as error:
+        raise CannotServe(f"--fault: {error}") from None
     key_file = make_hermes_home(folder)
     async with AsyncExitStack() as stack:
         stack.enter_context(stop_signals(stop))
@@ -49,7 +54,9 @@ async def run_hermes(
             check_key_strength(key)
         except UnsafeKey as error:
             raise CannotServe(f"{key_file}: {error}; delete the file and a new key is made") from None
-        application = await stack.enter_async_context(open_endpoint(folder, key=key, model=chosen, quirks=quirks))
+        application = await stack.enter_async_context(
+            open_endpoint(folder, key=key, model=chosen, quirks=quirks, faults=faults)
+        )
         listener = stack.enter_context(
             listen("127.0.0.1", port, advice="choose another with --port (0 picks a free one)")
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces
-from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks
+from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks, planned_faults
 from aip_hermes.embedded.listen import UnsafeKey, check_key_strength
 from aip_hermes.embedded.opening import open_endpoint
 from aip_hermes.embedded.session_db import SessionDB
@@ -22,4 +22,5 @@ __all__ = [
     "check_key_strength",
     "chosen_quirks",
     "open_endpoint",
+    "planned_faults",
 ]

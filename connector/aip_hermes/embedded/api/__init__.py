@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from aip_hermes.embedded.api.app import build_app
 from aip_hermes.embedded.api.endpoint import QUIRKS, chosen_quirks
+from aip_hermes.embedded.api.faulty import planned_faults
 
-__all__ = ["QUIRKS", "build_app", "chosen_quirks"]
+__all__ = ["QUIRKS", "build_app", "chosen_quirks", "planned_faults"]

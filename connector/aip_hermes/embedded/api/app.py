@@ -21,6 +21,7 @@ from aip_hermes.embedded.api import chat, chat_stream, completions, jobs, listin
 from aip_hermes.embedded.api.answers import Refusal, plain_failure
 from aip_hermes.embedded.api.endpoint import Endpoint, chosen_quirks
 from aip_hermes.embedded.api.failures import failure_answer
+from aip_hermes.embedded.api.faulty import Application, planned_faults
 from aip_hermes.embedded.api.frame import Frame
 from aip_hermes.embedded.api.repeats import Repeats
 from aip_hermes.embedded.api.requests import check_key
@@ -73,6 +74,7 @@ def build_app(
     model: Model,
     key: Secret,
     quirks: Iterable[str] = (),
+    faults: Iterable[str] = (),
     model_name: str = "hermes-agent",
     max_concurrent_runs: int = 10,
     clock: Clock | None = None,
@@ -82,10 +84,12 @@ def build_app(
 
     db, model: borrowed; who opened them closes them, after the application's lifespan has ended. Ending the lifespan
     stops running turns, whose user rows stay. key: at least 16 characters. quirks: names of QUIRKS.
+    faults: `NAME:OPERATION:COUNT` each, names of FAULTS, operations as `/v1/capabilities` names them.
     max_concurrent_runs: how many turns may run when a `/v1` route starts another; 0: any number.
-    Raises ValueError for an unknown quirk, UnsafeKey for a weak key.
+    Raises ValueError for an unknown quirk or fault, UnsafeKey for a weak key.
     """
     check_key_strength(key)
+    plan = planned_faults(faults)
     moments = clock or SystemClock()
     turns = Turns(db=db, model=model, clock=moments, at_once=max_concurrent_runs)
     endpoint = Endpoint(
@@ -111,12 +115,13 @@ def build_app(
         finally:
             await turns.aclose()
 
-    app = Starlette(
+    app = Application(
         routes=[_route(endpoint, path, handlers) for path, handlers in ROUTES.items()],
         middleware=[Middleware(Frame)],
         exception_handlers={HTTPException: _unrouted},
         lifespan=lifespan,
     )
+    app.plan, app.endpoint = plan, endpoint
     app.router.redirect_slashes = False
     return app
 

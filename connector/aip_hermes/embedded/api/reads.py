@@ -15,13 +15,13 @@ from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.api.answers import JsonAnswer
 from aip_hermes.embedded.api.endpoint import Endpoint
 
-__all__ = ["API_VERSION", "capabilities", "health", "health_detailed", "models"]
+__all__ = ["API_VERSION", "OPERATIONS", "capabilities", "health", "health_detailed", "models"]
 
 API_VERSION: Final = "0.19.0"
 """The release of hermes-agent whose HTTP API this endpoint speaks."""
 
 _PLATFORM: Final = "hermes-agent"
-_ROUTES: Final = {
+OPERATIONS: Final = {
     "health": ("GET", "/health"),
     "health_detailed": ("GET", "/health/detailed"),
     "models": ("GET", "/v1/models"),
@@ -131,7 +131,7 @@ async def capabilities(endpoint: Endpoint, _request: Request) -> Response:
                 "its one tool notes commands and runs none, its jobs don't fire.",
             },
             "features": features,
-            "endpoints": {name: {"method": method, "path": path} for name, (method, path) in _ROUTES.items()},
+            "endpoints": {name: {"method": method, "path": path} for name, (method, path) in OPERATIONS.items()},
         }
     )
 

@@ -1,0 +1,117 @@
+"""What each fault does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+from starlette.responses import HTMLResponse
+from starlette.types import Message
+
+from aip_hermes.database import StoreUnavailable
+from aip_hermes.embedded.api.failures import failure_answer
+from aip_hermes.embedded.faults.exchange import LATE_S, Exchange
+
+__all__ = ["Deed"]
+
+Deed = Callable[[Exchange], Awaitable[None]]
+
+_TERMINAL: Final = re.compile(
+    rb"^(?:event: (?:run\.completed|response\.(?:completed|failed)|error|done)$"
+    rb'|data: \{"event": "run\.(?:completed|failed|cancelled)"|data: \[DONE\]$)',
+    re.MULTILINE,
+)
+_GATEWAY: Final = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
+
+
+async def lost_request(exchange: Exchange) -> None:
+    """Nothing is carried out, the connection ends."""
+    exchange.hang_up()
+    await exchange.end()
+
+
+async def lost_answer(exchange: Exchange) -> None:
+    """Carried out, the connection ends without an answer."""
+    await exchange.carried_out()
+    exchange.hang_up()
+    await exchange.end()
+
+
+async def late_answer(exchange: Exchange) -> None:
+    """Carried out at once, answered late."""
+    for number, message in enumerate(await exchange.carried_out()):
+        if not number:
+            await exchange.clock.sleep(LATE_S)
+        await exchange.send(message)
+
+
+async def late_effect(exchange: Exchange) -> None:
+    """The connection ends at once; the request is carried out late."""
+    body = await exchange.request_body()
+    exchange.hang_up()
+    await exchange.clock.sleep(LATE_S)
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            await exchange.until_left()
+            return {"type": "http.disconnect"}
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    await replace(exchange, receive=again).carried_out()
+    await exchange.end()
+
+
+async def reset_mid_body(exchange: Exchange) -> None:
+    """Carried out; the connection ends in the middle of the answer's body."""
+    start, *parts = await exchange.carried_out()
+    body = b"".join(part.get("body", b"") for part in parts)
+    await exchange.send(start)
+    await exchange.send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+    exchange.hang_up()
+    await exchange.end()
+
+
+async def html_502(exchange: Exchange) -> None:
+    """Carried out; a gateway in between answers 502 with a page."""
+    await exchange.carried_out()
+    await HTMLResponse(_GATEWAY, status_code=502)(exchange.scope, exchange.receive, exchange.send)
+
+
+async def stalled_stream(exchange: Exchange) -> None:
+    """Carried out; after its first event the stream says nothing more and stays open."""
+    said = False
+
+    def change(message: Message) -> Message | None:
+        nonlocal said
+        if said:
+            return None
+        if message["type"] != "http.response.body" or not message.get("body"):
+            return message
+        said = True
+        return {**message, "body": message["body"].partition(b"\n\n")[0] + b"\n\n", "more_body": True}
+
+    await exchange.answered_through(change)
+    await exchange.until_left()
+
+
+async def no_terminal_event(exchange: Exchange) -> None:
+    """Carried out; the stream ends in good order, without the events that say how the turn ended."""
+
+    def change(message: Message) -> Message:
+        if message["type"] != "http.response.body":
+            return message
+        blocks = message.get("body", b"").split(b"\n\n")
+        return {**message, "body": b"\n\n".join(block for block in blocks if not _TERMINAL.search(block))}
+
+    await exchange.answered_through(change)
+
+
+async def locked_database(exchange: Exchange) -> None:
+    """Nothing is carried out: the store is locked by somebody else."""
+    locked = StoreUnavailable("the store is not available: database is locked", kind="locked")
+    await failure_answer(locked)(exchange.scope, exchange.receive, exchange.send)
