@@ -67,4 +67,15 @@ PROMISES = (
         source="design §7",
         sentence="`aip-hermes hermes --fault NAME:OPERATION:COUNT` serves with faults; a wrong one starts nothing.",
     ),
+    Promise(
+        id="embedded:compression:rotating",
+        source="Sessions §10; API server §5.2; issue 5",
+        sentence="A rotating compression on demand ends the row, and a child with its parent link, next title and a "
+        "timestamped id holds summary and turn.",
+    ),
+    Promise(
+        id="embedded:compression:in-place",
+        source="Sessions §10; API server §5.2; issue 5",
+        sentence="A compression in place on demand keeps the id, hides the old rows and counts the live ones.",
+    ),
 )

@@ -100,7 +100,10 @@ def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_
     "--quirk", "quirks", multiple=True, metavar="NAME", help="Behave like a release that people run; repeatable."
 )
 @click.option(
-    "--fault", "faults", multiple=True, metavar="NAME:OPERATION:COUNT",
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME:OPERATION:COUNT",
     help="Let the next COUNT requests fail, e.g. lost-answer:session_chat:1; repeatable.",
 )
 @click.option("--model", default="offline", show_default=True, help="`offline`, or the name of a model at --model-url.")

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from aip_hermes.database import StoreFailure
+from aip_hermes.embedded.agent.compressing import Compression, compressed
 from aip_hermes.embedded.agent.events import Approver, Listener, Nobody, TurnBegan, unheard
 from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.habits import RIGHT, Habits
@@ -53,7 +54,8 @@ class Order:
 
     content: what the model reads. stored_text: what the user row holds. system_message: for this turn. history: read by
     the model instead of the stored one. create: make the row if there is none. listener: hears the turn. approver:
-    decides about tools. habits: where it does as release 0.19.0.
+    decides about tools. habits: where it does as release 0.19.0. compression: what it
+    begins with.
     """
 
     session_id: str
@@ -65,6 +67,7 @@ class Order:
     listener: Listener = unheard
     approver: Approver = field(default_factory=Nobody)
     habits: Habits = RIGHT
+    compression: Compression | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +92,7 @@ class Turns:
         self._db = db
         self._agent = Agent(db=db, model=model, tool=CommandTool(GrantStore(db, clock=clock)), clock=clock)
         self._queues = Queues()
+        self._clock = clock
         self._running: set[asyncio.Task[Any]] = set()
         self.at_once = at_once
 
@@ -119,7 +123,7 @@ class Turns:
         Raises UnknownSession, HistoryUnreadable and StoreFailure (nothing was written), ModelFailed and ReplyNotStored
         (the user row was). Cancelled, it keeps its partial text.
         """
-        async with self._at_the_tip(order.session_id, order.habits) as target:
+        async with self._row_of(order) as target:
             # A turn that is given up here has at least said what it was asked.
             messages = await finished(self._begin(target, order))
             order.listener(TurnBegan(session_id=target))
@@ -201,11 +205,13 @@ class Turns:
             return  # somebody else was faster, which is as good
 
     @asynccontextmanager
-    async def _at_the_tip(self, session_id: str, habits: Habits) -> AsyncIterator[str]:
-        """Wait for the asked row, then for its compression tip where that is another; yields the tip.
+    async def _row_of(self, order: Order) -> AsyncIterator[str]:
+        """Wait for the asked row, then for its compression tip where that is another; yields the row of the turn: the
+        tip, or what a compression made of it.
 
         Locks are taken down a chain only, so two waiters can't wait for each other.
         """
+        session_id, habits = order.session_id, order.habits
         enter = self._queues.alone if habits.one_at_a_time else self._queues.beside
         async with AsyncExitStack() as locks:
             await locks.enter_async_context(enter(session_id))
@@ -213,6 +219,11 @@ class Turns:
             while habits.follows_compression and (tip := await self._db.get_compression_tip(session_id)) != target:
                 await locks.enter_async_context(enter(tip))
                 target = tip
+            if order.compression is not None:
+                if (child_id := order.compression.child_id) is not None:
+                    # Before the row can be found: nobody gets in between.
+                    await locks.enter_async_context(enter(child_id))
+                target = await compressed(self._db, target, order.compression, clock=self._clock)
             yield target
 
     def _ended(self, turn: asyncio.Task[Any]) -> None:

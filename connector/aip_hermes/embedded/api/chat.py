@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from aip_hermes.embedded.agent import Order
 from aip_hermes.embedded.api.answers import JsonAnswer, session_headers, usage_object
+from aip_hermes.embedded.api.compressing import demanded_compression
 from aip_hermes.embedded.api.endpoint import Endpoint
 from aip_hermes.embedded.api.message_input import turn_input
 from aip_hermes.embedded.api.requests import json_object, path_session_id, session_key
@@ -32,6 +33,7 @@ async def chat(endpoint: Endpoint, request: Request) -> Response:
             stored_text=wanted.stored_text,
             system_message=wanted.system_message,
             habits=endpoint.habits,
+            compression=demanded_compression(endpoint, request),
         )
     )
     return JsonAnswer(

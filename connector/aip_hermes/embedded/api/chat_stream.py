@@ -9,8 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from aip_hermes.embedded.agent import Order, TurnResult
+from aip_hermes.embedded.agent.compressing import Compression
 from aip_hermes.embedded.agent.events import AgentEvent, StepText, TextDelta, ToolCompleted, ToolStarted
 from aip_hermes.embedded.api.answers import session_headers, usage_object
+from aip_hermes.embedded.api.compressing import demanded_compression
 from aip_hermes.embedded.api.endpoint import Endpoint
 from aip_hermes.embedded.api.failures import failure_refusal
 from aip_hermes.embedded.api.message_input import TurnInput, turn_input
@@ -33,7 +35,7 @@ async def chat_stream(endpoint: Endpoint, request: Request) -> Response:
     session_id = path_session_id(request)
     await existing_row(endpoint, session_id)
     wanted = turn_input(await json_object(request))
-    story = _Story(endpoint, session_id, wanted)
+    story = _Story(endpoint, session_id, wanted, demanded_compression(endpoint, request))
     endpoint.turns.start(story.tell())
     return EventStream(story.feed, headers=session_headers(session_id, scope))
 
@@ -41,11 +43,12 @@ async def chat_stream(endpoint: Endpoint, request: Request) -> Response:
 class _Story:
     """Tells one turn."""
 
-    def __init__(self, endpoint: Endpoint, session_id: str, wanted: TurnInput) -> None:
+    def __init__(self, endpoint: Endpoint, session_id: str, wanted: TurnInput, compression: Compression | None) -> None:
         self.feed = Feed(endpoint.clock)
         self._endpoint = endpoint
         self._session_id = session_id
         self._wanted = wanted
+        self._compression = compression
         self._run_id = endpoint.new_id("run_")
         self._message_id = endpoint.new_id("msg_")
         self._seq = 0
@@ -58,6 +61,7 @@ class _Story:
             stored_text=self._wanted.stored_text,
             system_message=self._wanted.system_message,
             habits=self._endpoint.habits,
+            compression=self._compression,
             listener=self._hear,
         )
         self._say("run.started", {"user_message": {"role": "user", "content": self._wanted.stored_text}})

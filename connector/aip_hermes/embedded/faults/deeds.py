@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded.api.failures import failure_answer
-from aip_hermes.embedded.faults.exchange import LATE_S, Exchange
+from aip_hermes.embedded.faults.exchange import COMPRESSION, LATE_S, Exchange
 
 __all__ = ["Deed"]
 
@@ -115,3 +115,17 @@ async def locked_database(exchange: Exchange) -> None:
     """Nothing is carried out: the store is locked by somebody else."""
     locked = StoreUnavailable("the store is not available: database is locked", kind="locked")
     await failure_answer(locked)(exchange.scope, exchange.receive, exchange.send)
+
+
+async def compress(exchange: Exchange) -> None:
+    """The turn begins with a rotating compression."""
+    await _with_compression(exchange, "rotating")
+
+
+async def compress_in_place(exchange: Exchange) -> None:
+    """The turn begins with a compression that keeps the id."""
+    await _with_compression(exchange, "in-place")
+
+
+async def _with_compression(exchange: Exchange, how: str) -> None:
+    await exchange.app({**exchange.scope, COMPRESSION: how}, exchange.receive, exchange.send)

@@ -10,7 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aip_hermes.ports import Clock
 
-__all__ = ["LATE_S", "Exchange"]
+__all__ = ["COMPRESSION", "LATE_S", "Exchange"]
+
+COMPRESSION: Final = "aip_hermes.compression"
+"""Where the scope of a request says that its turn begins with a compression: `in-place` or `rotating`."""
 
 LATE_S: Final = 10.0
 """How long what comes late is held back, in seconds."""

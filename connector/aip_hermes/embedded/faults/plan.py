@@ -13,6 +13,7 @@ from aip_hermes.embedded.faults.deeds import Deed
 __all__ = ["FAULTS", "Fault", "FaultPlan"]
 
 _MOST: Final = 1_000_000
+_CHATS: Final = frozenset({"session_chat", "session_chat_stream"})
 _STREAMS: Final = frozenset({"session_chat_stream", "run_events", "chat_completions", "responses"})
 
 
@@ -52,6 +53,16 @@ FAULTS: Final[Mapping[str, Fault]] = {
     ),
     "locked-database": Fault(
         deed=deeds.locked_database, sentence="nothing is carried out; answered 503 `session_db_unavailable`"
+    ),
+    "compress": Fault(
+        deed=deeds.compress,
+        sentence="the turn begins with a rotating compression: the row ends as `compression`, a new one goes on",
+        operations=_CHATS,
+    ),
+    "compress-in-place": Fault(
+        deed=deeds.compress_in_place,
+        sentence="the turn begins with a compression that keeps the id: older messages make room for a summary",
+        operations=_CHATS,
     ),
 }
 """Name → what a request meets."""

@@ -51,3 +51,7 @@ SELECT COUNT(*) AS messages FROM messages WHERE session_id = :session_id;
 -- name: delete_messages
 -- All rows of one transcript.
 DELETE FROM messages WHERE session_id = :session_id;
+
+-- name: hide_compacted
+-- The live rows of one transcript make room for a summary; they stay readable as hidden ones.
+UPDATE messages SET active = 0, compacted = 1 WHERE session_id = :session_id AND active = 1;

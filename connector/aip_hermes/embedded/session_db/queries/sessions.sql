@@ -77,6 +77,10 @@ UPDATE sessions SET
     preview = COALESCE(preview, :preview)
 WHERE id = :id;
 
+-- name: restart_counters
+-- Before the live rows are counted again.
+UPDATE sessions SET message_count = 0, tool_call_count = 0 WHERE id = :id;
+
 -- name: add_usage
 -- What one turn used; the first accounted call names the model of a row that has none.
 UPDATE sessions SET
