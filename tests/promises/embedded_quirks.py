@@ -78,4 +78,9 @@ PROMISES = (
         source="Sessions §10; API server §5.2; issue 5",
         sentence="A compression in place on demand keeps the id, hides the old rows and counts the live ones.",
     ),
+    Promise(
+        id="embedded:page",
+        source="design §7",
+        sentence="The page on the embedded Hermes lists the quirks and faults of the code, and types what is accepted.",
+    ),
 )
