@@ -20,6 +20,7 @@ from aip_hermes.cli.demo.relay import Relay
 from aip_hermes.cli.demo.walk import CHILD_TEXT, SYSTEM_PROMPT, TURN_TEXT, Stage, Step, Walk
 from aip_hermes.cli.home import REQUESTER, REVIEWER, Home, authority_entry, make_home
 from aip_hermes.client import AipConnection
+from aip_hermes.embedded import QUIRKS
 from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey
 from aip_hermes.ports import new_id
 from aip_hermes.secret import Secret, read_secret_file
@@ -159,7 +160,7 @@ async def test_everything_emitted_validates_and_the_logs_stay_clean(tmp_path: Pa
 
 
 @pytest.mark.requirement("quirks:survived")
-@pytest.mark.parametrize("quirk", ["fork-not-atomic", "fork-child-resolves"])
+@pytest.mark.parametrize("quirk", sorted(QUIRKS))
 async def test_the_walk_holds_with_each_quirk_and_says_what_it_saw(tmp_path: Path, quirk: str) -> None:
     async with site(tmp_path, quirk) as here:
         steps = await Walk(here.stage()).run(lambda _: None)
