@@ -202,7 +202,7 @@ async def test_two_processes_on_one_lifecycle_make_each_change_once(tmp_path: Pa
             await approve(site)
             await walk(life, "w")
 
-    async with lifecycle_site(tmp_path, model=RecordingModel()) as site, asyncio.timeout(120):
+    async with lifecycle_site(tmp_path, model=RecordingModel(), quiet_s=5) as site, asyncio.timeout(120):
         await asyncio.gather(*(runs(site) for _ in range(3)))
         assert site.relay.changes == changes_of("w")
         assert await site.rows() == left_by("w")
