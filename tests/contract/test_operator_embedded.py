@@ -64,6 +64,7 @@ async def test_an_objective_is_carried_out_in_a_session_of_its_own(tmp_path: Pat
         again = await site.run("act_1", {"objective": "Check the backups.", "constraints": {"read_only": True}})
         said = await site.said()
     assert isinstance(outcome, Answer)
+    assert isinstance(again, Answer)
     assert (outcome.output["status"], outcome.output["session_id"]) == ("completed", "aip-operator-act_1")
     assert outcome.text is not None
     assert "Check the backups." in outcome.text
