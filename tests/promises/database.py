@@ -25,6 +25,11 @@ PROMISES = (
         sentence="A kill during a migration leaves the version before it; the next start goes on from there.",
     ),
     Promise(
+        id="database:open:half-folded",
+        source="design §6, D4",
+        sentence="A kill after any page that a fold of the log wrote leaves a store that opens, with all that was committed.",
+    ),
+    Promise(
         id="database:open:newer-refused",
         source="design §6, field report F037",
         sentence="A file with a newer or altered schema is refused with both versions named.",

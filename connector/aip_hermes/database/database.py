@@ -25,7 +25,8 @@ import structlog
 from aip_hermes.database import migrations as schema
 from aip_hermes.database.connection import Connection, Note
 from aip_hermes.database.failures import StoreClosed, StoreFailure, StoreRefused, StoreUnavailable, translated
-from aip_hermes.database.sqlite import Thread, header, open_thread
+from aip_hermes.database.head import stated_id
+from aip_hermes.database.sqlite import Thread, open_thread, tables_in
 from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["Database"]
@@ -223,13 +224,17 @@ class Database:
                 with suppress(PermissionError):  # somebody else's, who lets us write
                     self.path.chmod(0o600)  # nothing is in it yet that anybody could have read
             return
+        application_id = stated_id(self.path)
+        if application_id == self._application_id:
+            return  # its log may have to make sense of the rest
+        log_file = self.path.with_name(self.path.name + "-wal")
         try:
-            application_id, tables = header(self.path)
+            if application_id is None:
+                raise sqlite3.DatabaseError("no head")
+            unknown = tables_in(self.path) or (log_file.exists() and log_file.stat().st_size > 0)
         except sqlite3.DatabaseError as error:
             raise StoreRefused(f"{self.path} is not a SQLite file of this program; it was not touched") from error
-        log_file = self.path.with_name(self.path.name + "-wal")
-        unknown = tables or (log_file.exists() and log_file.stat().st_size > 0)
-        if application_id != self._application_id and unknown:
+        if unknown:
             raise StoreRefused(
                 f"{self.path} belongs to another program (application id {application_id}, ours is "
                 f"{self._application_id}); it was not touched"

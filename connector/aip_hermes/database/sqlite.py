@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import aiosqlite
 
-__all__ = ["Thread", "header", "open_thread"]
+__all__ = ["Thread", "open_thread", "tables_in"]
 
 T = TypeVar("T")
 _END_S = 5.0
@@ -71,12 +71,13 @@ async def open_thread(
         raise
 
 
-def header(path: Path) -> tuple[int, int]:
-    """Return (application id, number of tables) as the main file states them, without touching the file or its log."""
+def tables_in(path: Path) -> int:
+    """Return the number of tables in the main file, without touching the file or its log.
+
+    Raises: sqlite3.DatabaseError where the file makes no sense by itself.
+    """
     raw = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
     try:
-        application_id = raw.execute("PRAGMA application_id").fetchone()[0]
-        tables = raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        return int(application_id), int(tables)
+        return int(raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     finally:
         raw.close()

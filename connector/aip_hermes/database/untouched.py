@@ -15,13 +15,12 @@ from urllib.parse import quote
 
 from aip_hermes.database import migrations as schema
 from aip_hermes.database.failures import StoreRefused, StoreUnavailable, translated
+from aip_hermes.database.head import stated_id
 from aip_hermes.database.owner import OwnerLock
 
 __all__ = ["Untouched", "beside", "check_ours", "connect_untouched", "open_untouched"]
 
 _BUSY_S = 5.0
-_MAGIC = b"SQLite format 3\0"
-_ID_AT, _HEAD_BYTES = 68, 72
 
 
 class Untouched:
@@ -78,13 +77,11 @@ def open_untouched(path: Path, *, migrations: str, application_id: int) -> Itera
 
 def check_ours(path: Path, *, application_id: int) -> None:
     """Raise StoreRefused unless the head of the main file carries our id, whatever state the rest is in."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if not head:
+    if path.stat().st_size == 0:
         raise StoreRefused(f"{path} is empty; nothing was ever stored in it")
-    if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
+    found = stated_id(path)
+    if found is None:
         raise StoreRefused(f"{path} is not a SQLite file of this program; it was not touched")
-    found = int.from_bytes(head[_ID_AT:_HEAD_BYTES], "big")
     if found != application_id:
         raise StoreRefused(
             f"{path} belongs to another program (application id {found}, ours is {application_id}); it was not touched"
