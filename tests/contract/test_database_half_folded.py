@@ -30,7 +30,6 @@ def names(connection: Connection) -> list[str]:
 
 async def left_by_a_killed_server(folder: Path) -> tuple[bytes, bytes]:
     """Return the main file and the log as they are while a server runs, with all its rows in the log."""
-    folder.mkdir()
     async with store(folder / "s.db") as db:
         for number in range(12):
             await db.write(add(f"{number} {LONG}"))

@@ -27,7 +27,7 @@ PROMISES = (
     Promise(
         id="database:open:half-folded",
         source="design §6, D4",
-        sentence="A kill after any page that a fold of the log wrote leaves a store that opens, with all that was committed.",
+        sentence="A kill after any page that a fold of the log wrote leaves a store that opens, with all its commits.",
     ),
     Promise(
         id="database:open:newer-refused",
