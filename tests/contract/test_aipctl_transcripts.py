@@ -45,18 +45,18 @@ def children(branch: Any) -> list[tuple[str, str]]:
 @pytest.mark.requirement("transcript:tree")
 async def test_a_tree_shows_forks_compressions_and_delegates_from_any_of_its_rows(site: LifecycleSite) -> None:
     hermes = site.endpoint
-    await hermes.create("root", title="Root")
+    await hermes.create("trunk", title="Root")
     await hermes.db.create_session(
-        "helper", "subagent", parent_session_id="root", model_config={"_delegate_from": "root"}
+        "helper", "subagent", parent_session_id="trunk", model_config={"_delegate_from": "trunk"}
     )
-    await hermes.client.post("/api/sessions/root/fork", json={"id": "fork"})
+    await hermes.client.post("/api/sessions/trunk/fork", json={"id": "fork"})
     await hermes.db.create_session(NEXT, "api_server", parent_session_id="fork")
     await hermes.db.end_session("fork", "compression")
     await hermes.db.create_session("chosen", "api_server", parent_session_id="fork")
-    for asked in ("root", NEXT):
+    for asked in ("trunk", NEXT):
         found = await told(site, "tree", asked)
         assert (found["session_id"], found["complete"], found["root"]["kind"]) == (asked, True, "root")
-        assert found["root"]["session"]["id"] == "root"
+        assert found["root"]["session"]["id"] == "trunk"
         assert children(found["root"]) == [("helper", "delegate"), ("fork", "fork")]
         assert children(found["root"]["children"][1]) == [(NEXT, "compression"), ("chosen", "unproven")]
     out = io.StringIO()
