@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -10,12 +11,18 @@ from typing import Final, Self, TypeVar
 from aip_hermes.database import Connection, Database
 from aip_hermes.ports import Clock, SystemClock
 
-__all__ = ["APPLICATION_ID", "StoreFile"]
+__all__ = ["APPLICATION_ID", "StoreFile", "default_path"]
 
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x48535344
 """Stands in the header of our session files ("HSSD"); a state.db of hermes-agent has another one and is refused."""
+
+
+def default_path() -> Path:
+    """Return `state.db` in the folder that HERMES_HOME names, `~/.hermes` where it names none."""
+    home = os.environ.get("HERMES_HOME", "").strip()
+    return (Path(home).expanduser() if home else Path.home() / ".hermes") / "state.db"
 
 
 class StoreFile:
@@ -24,11 +31,13 @@ class StoreFile:
     Other stores that live in the same file (jobs, responses) borrow it and call `read` and `write`.
     """
 
-    def __init__(self, path: Path | str, read_only: bool = False, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, dsn_or_path: Path | str | None = None, read_only: bool = False, *, clock: Clock | None = None
+    ) -> None:
         self._clock: Clock = clock or SystemClock()
         self._closed = False
         self._database = Database(
-            path,
+            default_path() if dsn_or_path is None else dsn_or_path,
             migrations="aip_hermes.embedded.session_db.migrations",
             application_id=APPLICATION_ID,
             read_only=read_only,

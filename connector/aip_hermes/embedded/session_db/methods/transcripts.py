@@ -1,0 +1,112 @@
+"""Methods that write a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aip_hermes.embedded.session_db import transcript
+from aip_hermes.embedded.session_db.store_file import StoreFile
+from aip_hermes.embedded.session_db.transcript import Usage
+
+__all__ = ["TranscriptMethods"]
+
+
+class TranscriptMethods(StoreFile):
+    """Append messages, count them."""
+
+    async def append_message(
+        self,
+        session_id: str,
+        role: str,
+        content: object = None,
+        *,
+        tool_name: str | None = None,
+        tool_calls: Sequence[Any] | str | None = None,
+        tool_call_id: str | None = None,
+        token_count: int | None = None,
+        finish_reason: str | None = None,
+        reasoning: str | None = None,
+        reasoning_content: str | None = None,
+        reasoning_details: object = None,
+        codex_reasoning_items: object = None,
+        codex_message_items: object = None,
+        platform_message_id: str | None = None,
+        observed: bool = False,
+        effect_disposition: str | None = None,
+        timestamp: object = None,
+        api_content: str | None = None,
+        display_kind: str | None = None,
+        display_metadata: object = None,
+        into_compressed: bool = False,
+    ) -> int:
+        """Append one message, count it on the row, return its row id.
+
+        into_compressed: as transcript.append.
+        Raises UnknownSession, CompressionSessionClosedError; then nothing is written.
+        """
+        message = {
+            "role": role,
+            "content": content,
+            "tool_name": tool_name,
+            "tool_calls": tool_calls,
+            "tool_call_id": tool_call_id,
+            "token_count": token_count,
+            "finish_reason": finish_reason,
+            "reasoning": reasoning,
+            "reasoning_content": reasoning_content,
+            "reasoning_details": reasoning_details,
+            "codex_reasoning_items": codex_reasoning_items,
+            "codex_message_items": codex_message_items,
+            "platform_message_id": platform_message_id,
+            "observed": observed,
+            "effect_disposition": effect_disposition,
+            "timestamp": timestamp,
+            "api_content": api_content,
+            "display_kind": display_kind,
+            "display_metadata": display_metadata,
+        }
+        now = self._now()
+        (row_id,) = await self.write(
+            lambda c: transcript.append(c, session_id, [message], now=now, batch=False, into_compressed=into_compressed)
+        )
+        return row_id
+
+    async def append_messages_batch(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Append messages given by column names in one transaction; returns how many.
+
+        Row ids and session ids in them are ignored, so rows of another transcript may be given.
+        """
+        if not messages:
+            return 0
+        now = self._now()
+        return len(await self.write(lambda c: transcript.append(c, session_id, messages, now=now, batch=True)))
+
+    async def record_reply(
+        self,
+        session_id: str,
+        content: str,
+        *,
+        finish_reason: str,
+        usage: Usage,
+        model: str,
+        tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        into_compressed: bool = False,
+    ) -> int:
+        """Append one assistant message of a turn and add its usage to the row, together; returns the row id.
+
+        Raises UnknownSession where the row was deleted meanwhile: it does not come back.
+        """
+        reply = {
+            "role": "assistant",
+            "content": content,
+            "finish_reason": finish_reason,
+            "token_count": usage.output_tokens,
+            "tool_calls": tool_calls,
+        }
+        now = self._now()
+        return await self.write(
+            lambda c: transcript.record_reply(
+                c, session_id, reply, usage=usage, model=model, now=now, into_compressed=into_compressed
+            )
+        )
