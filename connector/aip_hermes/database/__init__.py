@@ -4,6 +4,7 @@ from aip_hermes.database.backup import Copied, CopyRefused, back_up
 from aip_hermes.database.connection import Connection
 from aip_hermes.database.database import Database
 from aip_hermes.database.failures import StoreClosed, StoreConflict, StoreFailure, StoreRefused, StoreUnavailable
+from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.owner import AlreadyOwned, OwnerLock
 from aip_hermes.database.queries import Queries
 from aip_hermes.database.restore import Restored, restore
@@ -27,4 +28,5 @@ __all__ = [
     "back_up",
     "open_untouched",
     "restore",
+    "shared_file_system",
 ]

@@ -26,6 +26,7 @@ from aip_hermes.database import migrations as schema
 from aip_hermes.database.connection import Connection, Note
 from aip_hermes.database.failures import StoreClosed, StoreFailure, StoreRefused, StoreUnavailable, translated
 from aip_hermes.database.head import stated_id
+from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.sqlite import Thread, open_thread, tables_in
 from aip_hermes.ports import Clock, SystemClock
 
@@ -53,7 +54,8 @@ class Database:
     path: the SQLite file; missing folders are made (0700), a file without tables is new. migrations: package with
     `0001_….sql`. application_id: stands in the file's header; a file with tables and another id is refused untouched.
     read_only: no file is made, nothing is migrated. committed: called in this loop with each note of a transaction
-    that was committed, before its caller is answered.
+    that was committed, before its caller is answered. shared: tells the type of a file system that machines share; on
+    such a one the store keeps a rollback journal, which needs no shared memory, and warns once.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
     through and undo it alone.
@@ -68,8 +70,10 @@ class Database:
         read_only: bool = False,
         clock: Clock | None = None,
         committed: Callable[[Note], None] | None = None,
+        shared: Callable[[Path], str | None] = shared_file_system,
     ) -> None:
         self.path = Path(path)
+        self._shared = shared
         self._committed = committed
         self._migrations = schema.load(migrations)
         self._application_id = application_id
@@ -244,14 +248,10 @@ class Database:
         # The id goes into the main file before the log exists, so that a kill right here still leaves a file of ours.
         if raw.execute("PRAGMA application_id").fetchone()[0] != self._application_id:
             raw.execute(f"PRAGMA application_id = {self._application_id:d}")
-        try:
-            mode = raw.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            if "locked" in str(error):
-                raise
-            mode = raw.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
-        if mode != "wal":
-            log.warning("database.no_write_ahead_log", file=self.path.name, journal_mode=mode)
+        shared = self._shared(self.path)
+        mode = _with_journal(raw, "DELETE" if shared else "WAL")
+        if shared or mode != "wal":
+            log.warning("database.no_write_ahead_log", file=self.path.name, journal_mode=mode, file_system=shared)
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
         # What was erased is overwritten, however the engine was built.
@@ -270,6 +270,15 @@ class Database:
                 f"{self.path.name} has schema version {done}, this program reads {len(self._migrations)}; "
                 "let its server migrate it first"
             )
+
+
+def _with_journal(raw: sqlite3.Connection, wanted: str) -> str:
+    try:
+        return str(raw.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if "locked" in str(error):
+            raise
+        return str(raw.execute("PRAGMA journal_mode = DELETE").fetchone()[0])
 
 
 def _journal_mode(raw: sqlite3.Connection) -> str:

@@ -55,7 +55,12 @@ async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Findin
     yield await network.port(settings, holder)
     for finding in await network.endpoints(settings.endpoints):
         yield finding
-    for finding in (*files.data_folder(path), *storage.store(path, holder, clock=clock), storage.disk(path)):
+    for finding in (
+        *files.data_folder(path),
+        storage.mount(path),
+        *storage.store(path, holder, clock=clock),
+        storage.disk(path),
+    ):
         yield finding
 
 

@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Final
 
 from aip_hermes.cli.doctor.finding import Finding, fail, fine, warn
-from aip_hermes.database import AlreadyOwned, Connection, StoreFailure, StoreUnavailable, Untouched, open_untouched
+from aip_hermes.database import (
+    AlreadyOwned,
+    Connection,
+    StoreFailure,
+    StoreUnavailable,
+    Untouched,
+    open_untouched,
+    shared_file_system,
+)
 from aip_hermes.ports import Clock
 from aip_hermes.runtime.figures import StoreFigures, figures
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["disk", "owner", "store"]
+__all__ = ["disk", "mount", "owner", "store"]
 
 _LOW_BYTES: Final = 1 << 30
 _NO_BYTES: Final = 64 << 20
@@ -56,6 +64,19 @@ def disk(path: Path) -> Finding:
     if free < max(_LOW_BYTES, 2 * used):
         return warn("disk", detail, remedy)
     return fine("disk", detail)
+
+
+def mount(path: Path, *, mounts: str | None = None) -> Finding:
+    """Whether the data folder is on a disk of this machine. mounts: as of `shared_file_system`."""
+    folder = path.parent
+    kind = shared_file_system(folder, mounts=mounts)
+    if kind is None:
+        return fine("mount", f"{folder} is on a file system of this machine's own")
+    return warn(
+        "mount",
+        f"{folder} is on {kind}, which machines share: the store does without a write-ahead log there and is slower",
+        f"write a `dsn` on a local disk under [store]; move {path.name} there with `aip-hermes backup` and `restore`",
+    )
 
 
 def _passing(error: StoreFailure) -> bool:
