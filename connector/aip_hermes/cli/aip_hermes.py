@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Coroutine
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
+
+from aip_hermes.cli.ending import cancelled_by_signals, guarded, run
 
 __all__ = ["main"]
 
@@ -46,7 +45,7 @@ def demo(keep: bool, endpoint: str | None, key_file: Path | None) -> None:
 
     if (endpoint is None) != (key_file is None):
         raise click.UsageError("--endpoint and --key-file belong together")
-    sys.exit(_run(_cancelled_by_signals(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep))))
+    sys.exit(run(cancelled_by_signals(run_demo(endpoint_url=endpoint, key_file=key_file, keep=keep))))
 
 
 @main.command()
@@ -61,8 +60,8 @@ def up(data: Path, port: int, hermes_port: int) -> None:
     from aip_hermes.cli.init import ready_home
     from aip_hermes.cli.up import run_up
 
-    home = _guarded(lambda: ready_home(data))
-    sys.exit(_run(run_up(home=home, port=port, hermes_port=hermes_port)))
+    home = guarded(lambda: ready_home(data))
+    sys.exit(run(run_up(home=home, port=port, hermes_port=hermes_port)))
 
 
 @main.command()
@@ -75,7 +74,7 @@ def init(folder: Path, reviewer_dir: Path | None) -> None:
     """
     from aip_hermes.cli.init import run_init
 
-    _guarded(lambda: run_init(folder=folder, reviewer_folder=reviewer_dir))
+    guarded(lambda: run_init(folder=folder, reviewer_folder=reviewer_dir))
 
 
 @main.command()
@@ -90,7 +89,7 @@ def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_
     """
     from aip_hermes.cli.serve import run_serve
 
-    _run(run_serve(config=config, port=port, endpoint_url=endpoint_url, until_stdin_closes=until_stdin_closes))
+    run(run_serve(config=config, port=port, endpoint_url=endpoint_url, until_stdin_closes=until_stdin_closes))
 
 
 @main.command()
@@ -122,7 +121,7 @@ def hermes(
 
     if (model == "offline") != (model_url is None):
         raise click.UsageError("a model other than `offline` needs --model-url, and --model-url needs --model NAME")
-    _run(
+    run(
         run_hermes(
             folder=data, port=port, quirks=quirks, faults=faults, model=model, model_url=model_url,
             model_key_file=model_key_file, until_stdin_closes=until_stdin_closes,
@@ -141,7 +140,7 @@ def doctor(config: Path, as_json: bool) -> None:
     """
     from aip_hermes.cli.doctor.command import run_doctor
 
-    sys.exit(_run(run_doctor(config=config, as_json=as_json)))
+    sys.exit(run(run_doctor(config=config, as_json=as_json)))
 
 
 @main.command()
@@ -156,7 +155,7 @@ def prune(config: Path, age: str, dry_run: bool) -> None:
     """
     from aip_hermes.cli.prune import age_ms, run_prune
 
-    _run(run_prune(config=config, older_than_ms=age_ms(age), dry_run=dry_run))
+    run(run_prune(config=config, older_than_ms=age_ms(age), dry_run=dry_run))
 
 
 @main.command()
@@ -171,7 +170,7 @@ def backup(config: Path, target: Path, force: bool) -> None:
     """
     from aip_hermes.cli.copies import run_backup
 
-    _guarded(lambda: run_backup(config=config, target=target, force=force))
+    guarded(lambda: run_backup(config=config, target=target, force=force))
 
 
 @main.command()
@@ -184,7 +183,7 @@ def restore(config: Path, backup_file: Path) -> None:
     """
     from aip_hermes.cli.copies import run_restore
 
-    _guarded(lambda: run_restore(config=config, backup=backup_file))
+    guarded(lambda: run_restore(config=config, backup=backup_file))
 
 
 @main.command()
@@ -198,7 +197,7 @@ def conformance(evidence: Path | None, as_json: bool) -> None:
     """
     from aip_hermes.cli.conformance.command import run_conformance
 
-    sys.exit(_run(_cancelled_by_signals(run_conformance(evidence=evidence, as_json=as_json))))
+    sys.exit(run(cancelled_by_signals(run_conformance(evidence=evidence, as_json=as_json))))
 
 
 @main.command()
@@ -228,7 +227,7 @@ def verify(
         raise click.UsageError("give the URL of an AIP server, or --check FILE")
     if checked is not None:
         path = checked
-        sys.exit(_guarded(lambda: run_check(path)))
+        sys.exit(guarded(lambda: run_check(path)))
     if token_file is None:
         raise click.UsageError("--token-file names the file with the token of who asks")
     if revision is not None and not fits(revision):
@@ -238,8 +237,8 @@ def verify(
     except ValueError as error:
         raise click.UsageError(f"--endpoint: {error}") from None
     sys.exit(
-        _run(
-            _cancelled_by_signals(
+        run(
+            cancelled_by_signals(
                 run_verify(
                     url=url or "", token_file=token_file, reviewer_token_file=reviewer_token_file, endpoint=named,
                     evidence=evidence, revision=revision, tls_ca_file=tls_ca_file, keep_sessions=keep_sessions,
@@ -248,77 +247,6 @@ def verify(
             )
         )
     )  # fmt: skip
-
-
-async def _cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:
-    """Let Ctrl-C, SIGTERM and a closed terminal cancel the work once: it takes its children and its folder along.
-
-    That is bounded, so a second Ctrl-C doesn't cut it short and leave half of it behind.
-    """
-    import asyncio
-    import signal
-
-    task = asyncio.ensure_future(work)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, lambda: None if task.cancelling() else task.cancel())
-    return await task
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    import asyncio
-
-    return _guarded(lambda: asyncio.run(work))
-
-
-def _guarded(body: Any) -> Any:
-    """Run `body`; what a person can mend becomes one sentence on stderr and exit status 1."""
-    import asyncio
-
-    from aip_hermes.cli.address import AddressRefused
-    from aip_hermes.cli.children import ChildFailed
-    from aip_hermes.cli.home import HomeRefused
-    from aip_hermes.client import ClientFailure
-    from aip_hermes.database import AlreadyOwned, StoreFailure
-    from aip_hermes.secret import SecretFileError
-    from aip_hermes.server.listening import CannotServe
-    from aip_hermes.settings import SettingsError
-
-    mendable = (
-        AddressRefused,
-        AlreadyOwned,
-        CannotServe,
-        ChildFailed,
-        ClientFailure,
-        HomeRefused,
-        SecretFileError,
-        SettingsError,
-        StoreFailure,
-    )
-    status = 1
-    try:
-        result = body()
-        sys.stdout.flush()
-        return result
-    except mendable as error:
-        print(f"aip-hermes: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        print("aip-hermes: stopped, because nobody reads its output any more", file=sys.stderr)
-    except OSError as error:
-        print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        print("aip-hermes: stopped", file=sys.stderr)
-        status = 130
-    _drop_unwritable_output()
-    sys.exit(status)
-
-
-def _drop_unwritable_output() -> None:
-    """Let the interpreter's last flush not fail again on output that nobody takes."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":
