@@ -98,6 +98,12 @@ PROMISES = (
         sentence="Processes that run one lifecycle at once send one action for each step, and each finds the same end.",
     ),
     Promise(
+        id="lifecycle:streams",
+        source="issue 5; design §5, D15, D17",
+        sentence="A streamed turn is verified and resumed exactly as another one; its words are told as they come, "
+        "prove nothing, and no failure of theirs changes what is said of the turn.",
+    ),
+    Promise(
         id="lifecycle:discover",
         source="issue 5; field report F101",
         sentence="What an endpoint does not offer, or not to this principal, is named before the first step is sent.",

@@ -43,7 +43,7 @@ def changes_of(name: str) -> list[str]:
         f"PATCH /api/sessions/{name}",
         f"POST /api/sessions/{name}/fork",
         f"POST /api/sessions/{name}-child/chat",
-        f"POST /api/sessions/{name}-child/chat",
+        f"POST /api/sessions/{name}-child/chat/stream",
         f"PATCH /api/sessions/{name}-child",
         f"DELETE /api/sessions/{name}",
     ]
@@ -65,7 +65,7 @@ async def walk(
     second = await life.chat(forked.child, "And here?", step="second")
     on_step("third")
     # The same words as before: one turn must not pass for another.
-    third = await life.chat(second.session, "And here?", step="third")
+    third = await life.chat_stream(second.session, "And here?", step="third", on_text=_heard)
     on_step("close")
     await life.close(third.session, reason="walked")
     on_step("request")
@@ -74,6 +74,10 @@ async def walk(
     decided = await life.await_decision(request, timeout_s=0)
     on_step("confirm")
     return await life.confirm_deleted(decided)
+
+
+async def _heard(_text: str) -> None:
+    """What a program does with words that prove nothing."""
 
 
 async def _walker(url: str, token_file: str, store: str, name: str) -> int:

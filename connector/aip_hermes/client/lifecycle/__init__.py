@@ -37,6 +37,7 @@ from aip_hermes.client.lifecycle.states import (
     StepView,
     VerifiedTurn,
 )
+from aip_hermes.client.lifecycle.telling import OnText
 
 __all__ = [
     "ActiveMessages",
@@ -57,6 +58,7 @@ __all__ = [
     "NoSuchSession",
     "NotApplied",
     "NotVerified",
+    "OnText",
     "OpenSession",
     "PartlyApplied",
     "SessionClosed",

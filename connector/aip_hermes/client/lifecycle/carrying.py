@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aip_hermes.client.aip_client import AipClient
+from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.failures import ClientFailure, PeerError
 from aip_hermes.client.identities import CallRecord, IdentityClash, IdentityStore, IdentityStoreFailed
 from aip_hermes.client.lifecycle import failures as failing
@@ -59,16 +60,25 @@ class Carrier:
         self._wait_s = wait_s
 
     async def carry(
-        self, plan: Plan, input: Mapping[str, Any], *, capability_id: CapabilityId, may_wait: bool = False
+        self,
+        plan: Plan,
+        input: Mapping[str, Any],
+        *,
+        capability_id: CapabilityId,
+        may_wait: bool = False,
+        mode: ActionMode = "sync",
     ) -> Carried:
-        """Bring a step to its end. may_wait: return where a reviewer has to decide, instead of raising."""
+        """Bring a step to its end. may_wait: return where a reviewer has to decide, instead of raising.
+
+        mode: as the step is first sent; whoever takes it over goes on in the mode that was kept.
+        """
         if plan.state in ("failed", "not_applied"):
             raise self._stuck(plan)
         if plan.stuck is not None:
             # From here on it may move again: what was decidable before is not any more.
             plan = await self._journal.keep(replace(plan, stuck=None))
         ends = self._clock.monotonic() + self._wait_s
-        result = await self._known(plan, input, capability_id=capability_id, ends=ends)
+        result = await self._known(plan, input, capability_id=capability_id, mode=mode, ends=ends)
         match result.outcome:
             case "completed":
                 return Carried(result=result)
@@ -90,7 +100,7 @@ class Carrier:
         raise await self._failed(plan, result)
 
     async def _known(
-        self, plan: Plan, input: Mapping[str, Any], *, capability_id: CapabilityId, ends: float
+        self, plan: Plan, input: Mapping[str, Any], *, capability_id: CapabilityId, mode: ActionMode, ends: float
     ) -> CallResult:
         """Return how the action stands: ended, or waiting for a reviewer."""
         lost: ClientFailure | None = None
@@ -98,7 +108,7 @@ class Carrier:
             if look:
                 await self._clock.sleep(_PAUSE_S * look)
             try:
-                return await self._once(plan, input, capability_id=capability_id, ends=ends)
+                return await self._once(plan, input, capability_id=capability_id, mode=mode, ends=ends)
             except (IdentityStoreFailed, IdentityClash, failing.LifecycleError):
                 raise
             except ResumeRefused as refused:
@@ -111,7 +121,7 @@ class Carrier:
         raise self._later(plan, lost.message if lost is not None else "no answer")
 
     async def _once(
-        self, plan: Plan, input: Mapping[str, Any], *, capability_id: CapabilityId, ends: float
+        self, plan: Plan, input: Mapping[str, Any], *, capability_id: CapabilityId, mode: ActionMode, ends: float
     ) -> CallResult:
         record = await self._store.call(plan.action_id)
         if record is None or _never_taken(record):
@@ -120,6 +130,7 @@ class Carrier:
                 dict(input),
                 action_id=plan.action_id,
                 idempotency_key=plan.idempotency_key,
+                mode=mode,
                 group=self._journal.group,
                 step=plan.step,
             )

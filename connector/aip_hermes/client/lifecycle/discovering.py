@@ -22,6 +22,8 @@ _NEEDED: Final = (
     "session_patch",
     "sessions_list",
 )
+_STREAM: Final = "session_chat_stream"
+"""Needed by `chat_stream` alone."""
 _SCOPES: Final = frozenset({"action:write", "action:read"})
 
 
@@ -57,6 +59,7 @@ async def discovered(client: AipClient, *, endpoint: EndpointId) -> Discovered:
     return Discovered(
         principal_id=me.principal_id,
         endpoint=endpoint,
-        digests={name: found[name].contract_digest for name in _NEEDED},
+        digests={name: found[name].contract_digest for name in (*_NEEDED, _STREAM) if name in found},
         delete_needs_approval=approval is not None and approval.approval is not None,
+        streams=_STREAM in found,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 from aip_hermes import wire
+from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.lifecycle.carrying import Carried, Carrier
 from aip_hermes.client.lifecycle.failures import NotVerified, WrongTransition
 from aip_hermes.client.lifecycle.journal import Journal, Plan
@@ -68,10 +69,12 @@ class Footing:
         await self.faults.reach("lifecycle_planned")
         return plan
 
-    async def carry(self, plan: Plan, input: Mapping[str, Any], *, may_wait: bool = False) -> Carried:
+    async def carry(
+        self, plan: Plan, input: Mapping[str, Any], *, may_wait: bool = False, mode: ActionMode = "sync"
+    ) -> Carried:
         """Bring a step to its end; see Carrier."""
         carried = await self.carrier.carry(
-            plan, input, capability_id=self.reads.capability(plan.operation), may_wait=may_wait
+            plan, input, capability_id=self.reads.capability(plan.operation), may_wait=may_wait, mode=mode
         )
         await self.faults.reach("lifecycle_carried")
         return carried

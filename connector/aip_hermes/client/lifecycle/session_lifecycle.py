@@ -14,10 +14,11 @@ from aip_hermes.client.aip_client import AipClient
 from aip_hermes.client.lifecycle import deleting, forking, rows, states, turning
 from aip_hermes.client.lifecycle.carrying import Carrier
 from aip_hermes.client.lifecycle.discovering import discovered
-from aip_hermes.client.lifecycle.failures import SessionClosed, WrongTransition
+from aip_hermes.client.lifecycle.failures import CapabilityMissing, SessionClosed, WrongTransition
 from aip_hermes.client.lifecycle.footing import Footing
 from aip_hermes.client.lifecycle.journal import Journal, Plan
 from aip_hermes.client.lifecycle.reading import SessionReads
+from aip_hermes.client.lifecycle.telling import OnText, telling
 from aip_hermes.ids import EndpointId, HermesSessionId, HermesSessionKey
 from aip_hermes.ports import Clock, Faults, NoFaults, SystemClock
 
@@ -126,6 +127,42 @@ class SessionLifecycle:
             system_message=system_message,
             step=step,
             confirm_effects=confirm_effects,
+        )
+
+    async def chat_stream(
+        self,
+        session: states.OpenSession,
+        message: Any,
+        *,
+        step: str,
+        on_text: OnText | None = None,
+        system_message: str | None = None,
+        confirm_effects: states.ConfirmEffects | None = None,
+    ) -> states.VerifiedTurn:
+        """Run one turn whose reply is told as it comes; it is verified exactly as `chat`, and resumed as every step.
+
+        on_text: told each piece of the reply, in order. They are no proof, and may be told again from the first by
+        whoever takes the turn over; a step that is done tells nothing and returns the reply. Raises: CapabilityMissing.
+        """
+        found = await self.discover()
+        if not found.streams:
+            raise CapabilityMissing(
+                f"endpoint {self._endpoint} offers no streaming chat, or not to this principal",
+                next_step="use `chat`, or have the server offer session_chat_stream",
+                details={"missing": ["session_chat_stream"]},
+            )
+        return await turning.chat(
+            await self._footing(),
+            session=session,
+            message=message,
+            system_message=system_message,
+            step=step,
+            confirm_effects=confirm_effects,
+            way=turning.Way(
+                operation="session_chat_stream",
+                mode="streaming",
+                attended=lambda action_id: telling(self._client, action_id, on_text, clock=self._clock),
+            ),
         )
 
     async def messages(self, session: states.OpenSession | states.ClosedSession) -> states.ActiveMessages:

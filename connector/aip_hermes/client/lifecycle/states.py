@@ -142,12 +142,14 @@ class DeleteConfirmed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discovered:
-    """What a lifecycle stands on. digests: of the contracts, by operation; they change when a contract does."""
+    """What a lifecycle stands on. digests: of the contracts, by operation; they change when a contract does. streams:
+    whether turns can be streamed."""
 
     principal_id: PrincipalId
     endpoint: EndpointId
     digests: dict[str, str | None]
     delete_needs_approval: bool
+    streams: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

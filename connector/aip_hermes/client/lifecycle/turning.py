@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
+from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.lifecycle import failures as failing
 from aip_hermes.client.lifecycle.carrying import Carried
 from aip_hermes.client.lifecycle.footing import Footing
@@ -21,9 +23,21 @@ from aip_hermes.client.lifecycle.states import (
     VerifiedTurn,
 )
 from aip_hermes.client.lifecycle.verifying import reply_of, stored_turn
-from aip_hermes.ids import HermesSessionId
+from aip_hermes.ids import ActionId, HermesSessionId
 
-__all__ = ["chat", "messages"]
+__all__ = ["Way", "chat", "messages"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """How the reply of a turn comes. attended: what goes on beside the action while it is carried through."""
+
+    operation: str
+    mode: ActionMode
+    attended: Callable[[ActionId], AbstractAsyncContextManager[None]]
+
+
+ANSWERED: Final = Way(operation="session_chat", mode="sync", attended=lambda _: nullcontext())
 
 
 async def chat(
@@ -34,6 +48,7 @@ async def chat(
     system_message: str | None,
     step: str,
     confirm_effects: ConfirmEffects | None,
+    way: Way = ANSWERED,
 ) -> VerifiedTurn:
     """Run one turn; it is done when question and reply are among the active messages and the effects are confirmed."""
 
@@ -42,7 +57,7 @@ async def chat(
 
     plan = await footing.begin(
         step=step,
-        operation="session_chat",
+        operation=way.operation,
         wanted={"session_id": session.id, "message": message, "system_message": system_message},
         session_id=session.id,
         before=before,
@@ -50,17 +65,20 @@ async def chat(
     if plan.state == "done":
         return await _told_again(footing, plan, session)
     target = plan.session_id or session.id
-    try:
-        carried = await footing.carry(plan, _input(target, session, message=message, system_message=system_message))
-    except failing.NotApplied as absent:
-        await _confirm(confirm_effects, plan, session_id=target, turn="absent", cause=absent)
-        raise
-    found, reply = await _verify(footing, plan, carried, message=message)
-    effective = HermesSessionId(found["session_id"])
-    await _confirm(confirm_effects, plan, session_id=effective, turn="stored", cause=None)
-    if effective != target:
-        await footing.journal.moved(old=target, new=effective)
-    plan = await footing.done(plan, found)
+    async with way.attended(plan.action_id):
+        try:
+            carried = await footing.carry(
+                plan, _input(target, session, message=message, system_message=system_message), mode=way.mode
+            )
+        except failing.NotApplied as absent:
+            await _confirm(confirm_effects, plan, session_id=target, turn="absent", cause=absent)
+            raise
+        found, reply = await _verify(footing, plan, carried, message=message)
+        effective = HermesSessionId(found["session_id"])
+        await _confirm(confirm_effects, plan, session_id=effective, turn="stored", cause=None)
+        if effective != target:
+            await footing.journal.moved(old=target, new=effective)
+        plan = await footing.done(plan, found)
     return VerifiedTurn(
         session=replace(session, id=effective),
         action_id=plan.action_id,
@@ -146,9 +164,15 @@ async def _counted(
     if (row.message_count or 0) < plan.before["message_count"] + 2:
         await footing.not_verified(plan, ["the row did not grow by a question and a reply"])
     output = carried.result.output if carried.result is not None else None
-    said = output.get("message") if isinstance(output, Mapping) else None
-    reply = said.get("content") if isinstance(said, Mapping) else None
-    return {"session_id": str(session_id), "message_id": None, "proof": "row"}, reply
+    return {"session_id": str(session_id), "message_id": None, "proof": "row"}, _answered_in(output)
+
+
+def _answered_in(output: Any) -> Any:
+    """Return the reply in an output: a message of its own, or the text that a stream gathered."""
+    if not isinstance(output, Mapping):
+        return None
+    said = output.get("message")
+    return said.get("content") if isinstance(said, Mapping) else output.get("text")
 
 
 async def _told_again(footing: Footing, plan: Plan, session: OpenSession) -> VerifiedTurn:
