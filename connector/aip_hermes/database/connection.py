@@ -47,3 +47,12 @@ class Connection:
             return rows
         finally:
             cursor.close()
+
+    def tuples(self, query: str, params: Mapping[str, Any] = _NOTHING) -> list[tuple[Any, ...]]:
+        """Run one SELECT and return its rows as tuples in the order of its columns: for those that are read by the
+        thousand, where a dictionary each is half of the time."""
+        cursor = self._raw.execute(query, params)
+        try:
+            return cursor.fetchall()
+        finally:
+            cursor.close()

@@ -19,6 +19,7 @@ from aip_hermes.hermes_api import SCREENSHOT
 __all__ = [
     "MESSAGE_COLUMNS",
     "SESSION_COLUMNS",
+    "decoded_columns",
     "decoded_tool_calls",
     "message_parameters",
     "message_row",
@@ -71,9 +72,14 @@ def session_row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def message_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message dictionary: content and tool calls decoded, display metadata as an object."""
-    row = {name: record[name] for name in MESSAGE_COLUMNS}
+    return decoded_columns({name: record[name] for name in MESSAGE_COLUMNS})
+
+
+def decoded_columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Decode content, tool calls and display metadata of a stored row in their place; returns `row`."""
     row["content"] = _decoded_content(row["content"])
-    row["tool_calls"] = decoded_tool_calls(row["tool_calls"])
+    if row["tool_calls"] is not None:
+        row["tool_calls"] = decoded_tool_calls(row["tool_calls"])
     if row["display_metadata"] is not None:
         row["display_metadata"] = _metadata(row["display_metadata"])
     return row

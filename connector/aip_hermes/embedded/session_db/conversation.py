@@ -6,10 +6,21 @@ Both only change what is fed to a model; stored rows stay as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, MutableSequence
-from typing import Any
+from collections.abc import Iterable, Mapping, MutableSequence
+from typing import Any, Final
 
-__all__ = ["conversation_message", "repair_message_sequence"]
+from aip_hermes.embedded.session_db.columns import decoded_columns
+
+__all__ = ["conversation", "conversation_message", "repair_message_sequence"]
+
+_COLUMNS: Final = (
+    "id", "role", "content", "timestamp", "finish_reason", "observed",
+    "api_content", "display_kind", "display_metadata", "tool_call_id", "tool_name", "effect_disposition", "tool_calls",
+    "platform_message_id", "reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items",
+    "codex_message_items",
+)  # fmt: skip
+_USUAL: Final = 6
+_NOTHING_MORE: Final = (None,) * (len(_COLUMNS) - _USUAL)
 
 _OPTIONAL = (
     ("api_content", "api_content"),
@@ -25,6 +36,27 @@ _OPTIONAL = (
 _ASSISTANT_TEXT = ("finish_reason", "reasoning")
 _ASSISTANT_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 _REPLACED_BY_NEXT = frozenset({"verification_required", "verify_hook_continue"})
+
+
+def conversation(rows: Iterable[tuple[Any, ...]], *, include_row_ids: bool = False) -> list[dict[str, Any]]:
+    """Return the transcript of `fetch_told_messages`'s rows as a model reads it."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        # A transcript has thousands of rows, and most of them hold text and nothing more.
+        if row[_USUAL:] != _NOTHING_MORE or row[5] or type(row[2]) is not str or row[2][:1] == "\0":
+            columns = decoded_columns(dict(zip(_COLUMNS, row, strict=True)))
+            found.append(conversation_message(columns, include_row_id=include_row_ids))
+            continue
+        row_id, role, content, timestamp, finish_reason = row[: _USUAL - 1]
+        message: dict[str, Any] = {"role": role, "content": content}
+        if include_row_ids:
+            message["_row_id"] = row_id
+        if timestamp:
+            message["timestamp"] = timestamp
+        if finish_reason and role == "assistant":
+            message["finish_reason"] = finish_reason
+        found.append(message)
+    return found
 
 
 def conversation_message(row: Mapping[str, Any], *, include_row_id: bool = False) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import sessions, transcript
-from aip_hermes.embedded.session_db.conversation import conversation_message, repair_message_sequence
+from aip_hermes.embedded.session_db.columns import scrubbed
+from aip_hermes.embedded.session_db.conversation import conversation as as_conversation
+from aip_hermes.embedded.session_db.conversation import repair_message_sequence
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
@@ -74,8 +76,10 @@ class ReadMethods(StoreFile):
         """
 
         def conversation(connection: Connection) -> list[dict[str, Any]]:
-            rows = transcript.messages(connection, session_id, include_inactive=include_inactive)
-            found = [conversation_message(row, include_row_id=include_row_ids) for row in rows]
+            asked = {"session_id": scrubbed(session_id), "include_inactive": int(include_inactive)}
+            found = as_conversation(
+                connection.tuples(QUERIES["fetch_told_messages"], asked), include_row_ids=include_row_ids
+            )
             if repair_alternation:
                 repair_message_sequence(found)
             return found
