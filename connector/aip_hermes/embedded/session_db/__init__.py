@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from aip_hermes.embedded.session_db.conversation import repair_message_sequence
 from aip_hermes.embedded.session_db.errors import (
+    CompressionSessionBusyError,
     CompressionSessionClosedError,
+    SessionCompressionInProgressError,
     SessionExists,
+    SessionExportTooLargeError,
+    SessionFailure,
+    SessionResumeTooLargeError,
+    SessionTurnLeaseLostError,
     TitleRefused,
     UnknownSession,
+    classify_session_failure,
 )
 from aip_hermes.embedded.session_db.grants import GrantStore
 from aip_hermes.embedded.session_db.jobs import JobStore
@@ -16,15 +23,22 @@ from aip_hermes.embedded.session_db.store import SessionDB
 from aip_hermes.embedded.session_db.transcript import Usage
 
 __all__ = [
+    "CompressionSessionBusyError",
     "CompressionSessionClosedError",
     "GrantStore",
     "JobStore",
     "ResponseStore",
+    "SessionCompressionInProgressError",
     "SessionDB",
     "SessionExists",
+    "SessionExportTooLargeError",
+    "SessionFailure",
+    "SessionResumeTooLargeError",
+    "SessionTurnLeaseLostError",
     "StoredResponse",
     "TitleRefused",
     "UnknownSession",
     "Usage",
+    "classify_session_failure",
     "repair_message_sequence",
 ]
