@@ -79,4 +79,69 @@ PROMISES = (
         source="field report F034",
         sentence="Where a file system refuses a write-ahead log the store uses a rollback journal and says so once.",
     ),
+    Promise(
+        id="database:postgres:lazy",
+        source="design §6",
+        sentence="A store on PostgreSQL connects at its first operation and makes its schema then.",
+    ),
+    Promise(
+        id="database:postgres:same-values",
+        source="design §6",
+        sentence="Texts with NUL, flags, large and summed numbers come back from PostgreSQL as from SQLite.",
+    ),
+    Promise(
+        id="database:postgres:undone-alone",
+        source="design §6",
+        sentence="An operation that fails on PostgreSQL leaves nothing and tells nobody.",
+    ),
+    Promise(
+        id="database:postgres:serial",
+        source="design §6",
+        sentence="Operations that read and then write do so one after the other, from several workers too.",
+    ),
+    Promise(
+        id="database:postgres:migrate:once",
+        source="design §6",
+        sentence="Workers that start together migrate a PostgreSQL schema once.",
+    ),
+    Promise(
+        id="database:postgres:refused",
+        source="design §6",
+        sentence="A PostgreSQL schema that is partial, altered, newer or foreign is refused as it is.",
+    ),
+    Promise(
+        id="database:postgres:index-again",
+        source="design §6",
+        sentence="A missing index is made again at the next writable opening.",
+    ),
+    Promise(
+        id="database:postgres:read-only",
+        source="design §6",
+        sentence="A read-only store on PostgreSQL makes nothing, and its transactions are read-only at the server.",
+    ),
+    Promise(
+        id="database:postgres:pool",
+        source="design §6",
+        sentence="An operation waits for a connection as long as is set and then says which settings matter.",
+    ),
+    Promise(
+        id="database:postgres:back-end-gone",
+        source="design §6",
+        sentence="A terminated back end costs a second try on another connection and keeps the write once.",
+    ),
+    Promise(
+        id="database:postgres:server-away",
+        source="design §6",
+        sentence="While the server is away operations end as temporary failures; afterwards they run again.",
+    ),
+    Promise(
+        id="database:postgres:commit-lost",
+        source="design §6",
+        sentence="A COMMIT whose answer was lost is looked up at the server and neither repeated nor lost.",
+    ),
+    Promise(
+        id="database:postgres:settings",
+        source="design §6",
+        sentence="Unknown, wrong or impossible pool settings and addresses are refused before any connection.",
+    ),
 )

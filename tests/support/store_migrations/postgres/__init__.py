@@ -1,0 +1,1 @@
+"""The same small schema for PostgreSQL."""
