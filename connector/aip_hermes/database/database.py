@@ -119,6 +119,14 @@ class Database:
             self._draining = asyncio.create_task(self._drain())
         return await answer
 
+    async def vacuum(self) -> None:
+        """Rewrite the file without its free pages, between two writes; needs room for a second copy meanwhile."""
+        if self._read_only:
+            raise StoreUnavailable("the store was opened for reading only")
+        await self._open()
+        assert self._writer is not None  # noqa: S101 - an open writable store has one
+        await self._hop(self._writer, lambda raw: raw.execute("VACUUM").fetchall())
+
     async def close(self) -> None:
         """Finish waiting writes, fold the log into the file, close. Idempotent."""
         self._closed = True

@@ -1,4 +1,4 @@
-"""Operations on session rows: create, enrich, end, title, fork, delete. Plain functions of one transaction."""
+"""Operations on session rows: create, enrich, end, title, fork. Plain functions of one transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ __all__ = [
     "change",
     "create",
     "create_absent",
-    "delete",
     "end",
     "fetch",
     "fork",
@@ -189,20 +188,6 @@ def fork(
         preview = connection.execute(QUERIES["fetch_session"], {"id": parent["id"]})[0]["preview"]
         connection.execute(QUERIES["add_to_transcript"], {**totals, "id": child_id, "preview": preview})
     return _fetched(connection, child_id)
-
-
-def delete(connection: Connection, session_id: str) -> bool:
-    """Remove the row, its messages and its subagents' rows; every other child stays without a parent."""
-    session_id = scrubbed(session_id)
-    if not connection.execute(QUERIES["session_exists"], {"id": session_id}):
-        return False
-    doomed = [session_id, *(row["id"] for row in connection.execute(QUERIES["delegates_of"], {"id": session_id}))]
-    for name in ("orphan_children", "delete_messages", "delete_session_row"):
-        for one in doomed:
-            key = "session_id" if name == "delete_messages" else "id"
-            connection.execute(QUERIES[name], {key: one})
-    connection.execute(QUERIES["drop_unused_prompts"])
-    return True
 
 
 def last_active(row: Mapping[str, Any]) -> float:

@@ -10,8 +10,8 @@ from aip_hermes.embedded.session_db.methods.creating import CreateMethods
 from aip_hermes.embedded.session_db.methods.ending import EndMethods
 from aip_hermes.embedded.session_db.methods.lineage import LineageMethods
 from aip_hermes.embedded.session_db.methods.listing import ListMethods
+from aip_hermes.embedded.session_db.methods.pruning import PruneMethods
 from aip_hermes.embedded.session_db.methods.reading import ReadMethods
-from aip_hermes.embedded.session_db.methods.removal import RemovalMethods
 from aip_hermes.embedded.session_db.methods.titles import TitleMethods
 from aip_hermes.embedded.session_db.methods.transcripts import TranscriptMethods
 from aip_hermes.embedded.session_db.store_file import APPLICATION_ID, StoreFile
@@ -27,7 +27,7 @@ class SessionDB(
     EndMethods,
     ListMethods,
     LineageMethods,
-    RemovalMethods,
+    PruneMethods,
     StoreFile,
 ):
     """A durable store of sessions; the constructor touches nothing, the first operation opens.

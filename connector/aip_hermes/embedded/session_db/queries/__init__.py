@@ -10,5 +10,14 @@ __all__ = ["QUERIES"]
 
 QUERIES: Final = Queries.load(
     package="aip_hermes.embedded.session_db.queries",
-    names=("sessions.sql", "messages.sql", "lineage.sql", "listing.sql", "jobs.sql", "responses.sql"),
+    names=(
+        "sessions.sql",
+        "messages.sql",
+        "lineage.sql",
+        "listing.sql",
+        "jobs.sql",
+        "responses.sql",
+        "removal.sql",
+        "pruning.sql",
+    ),
 )

@@ -8,7 +8,7 @@ WITH RECURSIVE listed AS (
     LEFT JOIN sessions AS parent ON parent.id = s.parent_session_id
     WHERE s.hidden = 0 AND (s.archived = 0 OR :include_archived) AND (:source IS NULL OR s.source = :source)
       AND (
-        s.parent_session_id IS NULL
+        (s.parent_session_id IS NULL AND COALESCE(s.edge, '') <> 'delegate')
         OR s.edge IN ('branch', 'reset')
         OR (s.edge IS NULL AND parent.end_reason = 'branched' AND s.started_at >= parent.ended_at)
       )

@@ -92,20 +92,3 @@ UPDATE sessions SET
     api_call_count = api_call_count + :api_calls,
     model = COALESCE(model, :model)
 WHERE id = :id;
-
--- name: delete_session_row
--- One row.
-DELETE FROM sessions WHERE id = :id;
-
--- name: orphan_children
--- Children stay, without a parent.
-UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = :id;
-
--- name: delegates_of
--- Rows of subagents below a row, at any depth.
-WITH RECURSIVE below (id) AS (
-    SELECT id FROM sessions WHERE parent_session_id = :id AND edge = 'delegate'
-    UNION
-    SELECT child.id FROM below JOIN sessions AS child ON child.parent_session_id = below.id AND child.edge = 'delegate'
-)
-SELECT id FROM below ORDER BY id;

@@ -1,0 +1,63 @@
+"""What removing, accounting and carrying sessions promise, and the commands for people who look after them."""
+
+from __future__ import annotations
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="session-store:delete:lineage",
+        source="Sessions §5.7, §16.9",
+        sentence="A delete takes the row, its messages, its usage, prompts that nobody else uses and its subagents' "
+        "rows at any depth; every other child stays without a parent.",
+    ),
+    Promise(
+        id="session-store:delete:expected",
+        source="Sessions §5.7, §16.9",
+        sentence="A delete whose targets are no longer those that were shown removes nothing.",
+    ),
+    Promise(
+        id="session-store:delete:files",
+        source="Sessions §5.7",
+        sentence="With a folder named, the transcript and request dumps of removed sessions go, and nothing outside of "
+        "it or of another session.",
+    ),
+    Promise(
+        id="session-store:delete:empty",
+        source="Sessions §5.7",
+        sentence="Empty rows are removed only where nothing is in them: no title, no message, no child.",
+    ),
+    Promise(
+        id="session-store:delete:any-number",
+        source="Sessions §5.7, §16.10",
+        sentence="More than 40,000 rows are removed, pruned or put away in one call.",
+    ),
+    Promise(
+        id="session-store:prune:ended",
+        source="Sessions §5.7, §16.10",
+        sentence="A prune removes ended rows by their last activity, subagents' rows not with them, and open ones are "
+        "counted.",
+    ),
+    Promise(
+        id="session-store:prune:filters",
+        source="Sessions §5.7, §16.10",
+        sentence="Each filter narrows a prune, its list of candidates, its count of open rows and an archive alike; "
+        "`%` and `_` mean themselves.",
+    ),
+    Promise(
+        id="session-store:prune:archive",
+        source="Sessions §5.7",
+        sentence="What is idle is put away by the age of its whole conversation, pinned rows only on request.",
+    ),
+    Promise(
+        id="session-store:prune:now-and-then",
+        source="Sessions §5.7",
+        sentence="Automatic prune and archive run once per interval, whatever number of processes asks, and report a "
+        "store's failure instead of raising it.",
+    ),
+    Promise(
+        id="session-store:prune:room",
+        source="Sessions §5.7",
+        sentence="A vacuum gives the room of removed rows back while readers read and writers wait.",
+    ),
+)
