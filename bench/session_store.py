@@ -91,9 +91,10 @@ class Side:
     """A store in a process of its own."""
 
     def __init__(self, stack: ExitStack, python: str, kind: str, folder: Path) -> None:
-        # Our package is found by its own environment; theirs sees nothing of it, nor a home of whoever runs this.
+        # Theirs sees nothing of ours, and neither a home of whoever runs this.
         environment = {**os.environ, "HERMES_HOME": str(folder)}
-        environment.pop("PYTHONPATH", None)
+        if kind == "theirs":
+            environment.pop("PYTHONPATH", None)
         self._process = stack.enter_context(
             subprocess.Popen(
                 [python, str(HERE / "session_store_sides.py"), kind, str(folder / f"{kind}.db")],

@@ -7,7 +7,8 @@
 
 Without `die_at` the server is the `aip-hermes serve` command itself. With it the same composition runs with faults that
 SIGKILL the process when it reaches that point, after `passes` times. With `live_s` it is killed after so many seconds,
-whether it is ready by then or not. The switch is here and nowhere in what users run.
+whether it is ready by then or not. With `arguments` it is that `aip-hermes` command instead, and `config` only says
+where its log lies. The switch is here and nowhere in what users run.
 One server at a time; it stops when this process does, and this process when its stdin closes.
 """
 
@@ -67,10 +68,8 @@ def _become_server(order: Mapping[str, Any], stdin: int) -> NoReturn:
         if order.get("die_at"):
             asyncio.run(_serve_faulty(Path(order["config"]), KillAt(order["die_at"], passes=order["passes"])))
         else:
-            aip_hermes.main(
-                ["serve", "--config", order["config"], "--until-stdin-closes"],
-                standalone_mode=False,
-            )
+            arguments = order.get("arguments", ["serve", "--config", order["config"]])
+            aip_hermes.main([*arguments, "--until-stdin-closes"], standalone_mode=False)
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -104,7 +103,8 @@ def _run(order: Mapping[str, Any], *, orders: int) -> bool:
 
 
 def _main() -> None:
-    import_module("aip_hermes.cli.serve")  # as the command does when it runs; a fork finds it
+    for command in ("serve", "hermes"):
+        import_module(f"aip_hermes.cli.{command}")  # as the command does when it runs; a fork finds it
     wire.build_models()
     load_operations()
     orders = sys.stdin.fileno()

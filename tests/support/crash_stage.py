@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from aip_hermes.client import AipConnection
 from aip_hermes.secret import Secret
 
-__all__ = ["REQUESTER", "REVIEWER", "Forks", "Server", "running_forks"]
+__all__ = ["REQUESTER", "REVIEWER", "Forks", "HermesServer", "Server", "running_forks"]
 
 REQUESTER = Secret("requester-0123456789")
 REVIEWER = Secret("reviewer-0123456789")
@@ -32,6 +32,15 @@ class Server:
 
     def connection(self, token: Secret = REQUESTER, *, answer_timeout_s: float = 30) -> AipConnection:
         return AipConnection(base_url=self.url, token=token, answer_timeout_s=answer_timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HermesServer:
+    """An endpoint that is ready."""
+
+    pid: int
+    url: str
+    key: str
 
 
 class Forks:
@@ -59,16 +68,35 @@ class Forks:
     def start_briefly(self, config: Path, *, live_s: float) -> bool:
         """Start a server and let it be SIGKILLed after `live_s`; return whether it was ready before."""
         self._order(config, live_s=live_s)
+        return self._killed(config)
+
+    def start_hermes(self, folder: Path, *options: str) -> HermesServer:
+        """Start `aip-hermes hermes` on `folder`/data and wait until it is ready."""
+        self._order(folder / "hermes", arguments=_hermes_arguments(folder, options))
         said: dict[str, Any] = {}
-        while "ended" not in said:
+        while not said.keys() >= {"pid", "hermes_url"}:
             said |= self._read()
-        assert said["signal"] == signal.SIGKILL, _log_of(config).read_text(encoding="utf-8")
-        return "aip_url" in said
+            assert "ended" not in said, _log_of(folder / "hermes").read_text(encoding="utf-8")
+        self._running = said["pid"]
+        key = Path(said["hermes_key_file"]).read_text(encoding="ascii").strip()
+        return HermesServer(pid=said["pid"], url=said["hermes_url"], key=key)
+
+    def start_hermes_briefly(self, folder: Path, *, live_s: float) -> bool:
+        """Start `aip-hermes hermes` on `folder`/data, SIGKILLed after `live_s`; return whether it was ready before."""
+        self._order(folder / "hermes", arguments=_hermes_arguments(folder, ()), live_s=live_s)
+        return self._killed(folder / "hermes")
 
     def _order(self, config: Path, **members: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"config": str(config), "log": str(_log_of(config)), **members}) + "\n")
         self._process.stdin.flush()
+
+    def _killed(self, config: Path) -> bool:
+        said: dict[str, Any] = {}
+        while "ended" not in said:
+            said |= self._read()
+        assert said["signal"] == signal.SIGKILL, _log_of(config).read_text(encoding="utf-8")
+        return bool(said.keys() & {"aip_url", "hermes_url"})
 
     def fileno(self) -> int:
         """Return what can be read as soon as a server ended."""
@@ -101,6 +129,10 @@ class Forks:
         line, _, self._unread = self._unread.partition(b"\n")
         said: dict[str, Any] = json.loads(line)
         return said
+
+
+def _hermes_arguments(folder: Path, options: Sequence[str]) -> list[str]:
+    return ["hermes", "--data", str(folder / "data"), "--port", "0", *options]
 
 
 def _log_of(config: Path) -> Path:
