@@ -216,6 +216,11 @@ PROMISES = (
         sentence="A mutation travels only on a new connection or one that a mutation left less than a second ago.",
     ),
     Promise(
+        id="hermes:transport:quiet-connections-only",
+        source="design D11",
+        sentence="A connection on which anything came behind its last answer, an end too, carries no other request.",
+    ),
+    Promise(
         id="hermes:transport:bounded-answers",
         source="connector contract §10; field report F103",
         sentence="An answer over the limit is refused by its announced size, else by its real one.",

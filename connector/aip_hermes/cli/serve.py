@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -22,7 +20,6 @@ __all__ = ["run_serve"]
 async def run_serve(*, config: Path, port: int | None, endpoint_url: str | None, until_stdin_closes: bool) -> None:
     """Serve the endpoints of a settings file until told to stop. Raises: SettingsError, CannotServe."""
     configure()
-    _say_that_sniffio_is_missing()
     settings = _with(Settings.load(config), port=port, endpoint_url=endpoint_url)
     chosen = settings.log
     configure(level=chosen.level, console=None if chosen.format == "auto" else chosen.format == "text")
@@ -44,13 +41,3 @@ def _with(settings: Settings, *, port: int | None, endpoint_url: str | None) -> 
             raise click.UsageError(f"{settings.path} names {len(settings.endpoints)} endpoints; write base_url there")
         settings = replace(settings, endpoints=(replace(settings.endpoints[0], base_url=endpoint_url),))
     return settings
-
-
-def _say_that_sniffio_is_missing() -> None:
-    """Answer at once who imports sniffio where it is not installed.
-
-    httpcore asks for it at each of its locks, four times in a request; Python remembers no failed import and looks into
-    every folder again, which cost a tenth of a safe read.
-    """
-    if "sniffio" not in sys.modules and find_spec("sniffio") is None:
-        sys.modules["sniffio"] = None  # type: ignore[assignment]

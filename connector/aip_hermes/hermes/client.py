@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from aip_hermes.contract import load_capability_file
+from aip_hermes.hermes.connections import DirectConnections
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.exchange import ExchangeFailed, FailureReason, Received, RequestSpec
 from aip_hermes.ports import Faults, NoFaults
@@ -227,6 +228,8 @@ class _Progress:
 def _connections(idle_s: float, *, proxy: str | None, tls: ssl.SSLContext) -> Transport:
     """Return a pool of connections, without the client that httpx puts around it: no cookie of an answer may go along
     with another call, and neither redirects nor authentication are for a library to follow."""
+    if proxy is None:
+        return DirectConnections(idle_s=idle_s, connect_s=CONNECT_TIMEOUT_S, tls=tls)
     return httpx.AsyncHTTPTransport(
         verify=tls,
         trust_env=False,

@@ -1,0 +1,109 @@
+"""The connections that are kept between two requests, against an endpoint that does with them what it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from aip_hermes.hermes.client import HermesClient
+from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
+from tests.support.hermes_calls import endpoint_of
+
+_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+_HINTS_AND_CHUNKS = (
+    b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
+)
+
+
+def _request(target: str = "/health") -> RequestSpec:
+    return RequestSpec(method="GET", target=target, headers=(), body=None, timeout_s=30.0, mutation=False)
+
+
+class _Endpoint:
+    """Answers each request with the same bytes. lines: (number of the connection, request line) of each."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.lines: list[tuple[int, str]] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self._answer = answer
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        number = len(self.writers)
+        while head := (await reader.readuntil(b"\r\n\r\n") if not reader.at_eof() else b""):
+            self.lines.append((number, head.partition(b"\r\n")[0].decode("ascii")))
+            writer.write(self._answer)
+
+
+@asynccontextmanager
+async def _served(answer: bytes) -> AsyncIterator[tuple[_Endpoint, HermesClient]]:
+    endpoint = _Endpoint(answer)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await endpoint.serve(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with HermesClient(endpoint_of(f"http://127.0.0.1:{port}/")) as client:
+            yield endpoint, client
+        for writer in endpoint.writers:
+            writer.close()
+
+
+@pytest.mark.requirement("hermes:transport:quiet-connections-only")
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_kept_connection_that_said_something_or_ended_is_left(closes: bool) -> None:
+    async with asyncio.timeout(30), _served(_ANSWER) as (endpoint, client):
+        await client.send(_request("/one"))
+        await client.send(_request("/two"))
+        if closes:
+            endpoint.writers[0].close()
+            await endpoint.writers[0].wait_closed()
+        else:
+            endpoint.writers[0].write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n!")
+            await endpoint.writers[0].drain()
+        answer = await client.send(_request("/three"))
+    assert answer.body == b"{}"
+    assert endpoint.lines == [(1, "GET /one HTTP/1.1"), (1, "GET /two HTTP/1.1"), (2, "GET /three HTTP/1.1")]
+
+
+@pytest.mark.requirement("hermes:transport:quiet-connections-only")
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [(_HINTS_AND_CHUNKS, [1, 1]), (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}", [1, 2])],
+)
+async def test_what_an_answer_says_about_its_connection_counts(answer: bytes, connections: list[int]) -> None:
+    async with asyncio.timeout(30), _served(answer) as (endpoint, client):
+        assert [(await client.send(_request())).body for _ in connections] == [b"{}"] * len(connections)
+    assert [number for number, _ in endpoint.lines] == connections
+
+
+@pytest.mark.requirement("hermes:errors:name-the-cause")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_nobody_at_any_address_of_a_host_is_a_refusal_that_sent_nothing(host: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        async with HermesClient(endpoint_of(f"http://{host}:{free.getsockname()[1]}/")) as client:
+            with pytest.raises(ExchangeFailed) as raised:
+                await client.send(_request())
+    assert (raised.value.reason, raised.value.sent) == ("refused", False)
+
+
+@pytest.mark.requirement("hermes:transport:quiet-connections-only")
+async def test_what_is_no_http_breaks_the_exchange_and_its_connection() -> None:
+    async with asyncio.timeout(30), _served(b"220 mail.example ESMTP\r\n\r\n") as (endpoint, client):
+        for _ in range(2):
+            with pytest.raises(ExchangeFailed) as raised:
+                await client.send(_request())
+            assert (raised.value.reason, raised.value.sent) == ("broken", True)
+    assert [number for number, _ in endpoint.lines] == [1, 2]
