@@ -48,6 +48,18 @@ PROMISES = (
         sentence="A file of identities is 0600, with its log and its index, also where an empty file was there before.",
     ),
     Promise(
+        id="app:instructions:kept-first",
+        source="issue 5; design §3 step 1, D9",
+        sentence="A decision's id, verb, time and policy hash, and a request to cancel, are durable before the first "
+        "byte leaves and are found by whoever comes after a SIGKILL; their reasons are kept as a hash only.",
+    ),
+    Promise(
+        id="app:instructions:resumed",
+        source="issue 5; design D8, D9",
+        sentence="What became of a decision or a cancel whose answer is lost is found by reads; said again, it is the "
+        "very same and takes effect once.",
+    ),
+    Promise(
         id="app:answer:survives-store",
         source="second look at issue 5",
         sentence="An answer that the store can't take down is returned all the same, says so, and is found again.",

@@ -2,6 +2,8 @@
 
     {"url": …, "token_file": …, "ids": …, "calls": [{"operation", "input", "action_id"?}, …], "die_at"?, "fill"?}
 
+A call may be a decision instead: `{"decide": approval id, "decision", "reason"}`.
+
 It prints `{"ready": true}`, makes the calls one after the other, and prints for each `{"outcome", "action_id"}` or
 `{"failed": code, "action_id"}`. die_at: the point at which it kills itself. fill: after that many calls no file of it
 may grow any more, as on a full disk.
@@ -22,7 +24,7 @@ from typing import Any
 
 from aip_hermes.cli.ready import announce
 from aip_hermes.client import AipClient, ClientFailure, SqliteIdentityStore
-from aip_hermes.ids import ActionId
+from aip_hermes.ids import ActionId, ApprovalId
 from tests.support.client_site import cap
 from tests.support.crash_server import KillAt
 
@@ -75,6 +77,9 @@ async def _run(order: Mapping[str, Any]) -> None:
 
 
 async def _told(aip: AipClient, call: Mapping[str, Any]) -> dict[str, Any]:
+    if "decide" in call:
+        decided = await aip.decide(ApprovalId(call["decide"]), decision=call["decision"], reason=call["reason"])
+        return {"outcome": decided.decision, "action_id": None}
     action_id = ActionId(call["action_id"]) if "action_id" in call else None
     try:
         result = await aip.call(cap(call["operation"]), call["input"], action_id=action_id)

@@ -36,6 +36,7 @@ from aip_hermes.client.token_file import TokenRefused, load_token
 
 if TYPE_CHECKING:
     from aip_hermes.client.aip_client import AipClient
+    from aip_hermes.client.aip_instructions import Found
     from aip_hermes.client.hermes_answers import HermesRefused
     from aip_hermes.client.hermes_client import KEEP, HermesClient
     from aip_hermes.client.hermes_objects import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         IdentityClash,
         IdentityStore,
         IdentityStoreFailed,
+        Instruction,
     )
     from aip_hermes.client.identity_store import SqliteIdentityStore
     from aip_hermes.client.listings import (
@@ -96,6 +98,7 @@ __all__ = [
     "Decided",
     "Deleted",
     "EventPage",
+    "Found",
     "FrameKind",
     "HermesClient",
     "HermesRefused",
@@ -105,6 +108,7 @@ __all__ = [
     "IdentityClash",
     "IdentityStore",
     "IdentityStoreFailed",
+    "Instruction",
     "JsonObject",
     "Listed",
     "Me",
@@ -151,6 +155,7 @@ __all__ = [
 
 _HOMES = {
     "aip_hermes.client.aip_client": ("AipClient",),
+    "aip_hermes.client.aip_instructions": ("Found",),
     "aip_hermes.client.hermes_answers": ("HermesRefused",),
     "aip_hermes.client.hermes_client": ("KEEP", "HermesClient",),
     "aip_hermes.client.hermes_objects": (
@@ -158,6 +163,7 @@ _HOMES = {
     ),
     "aip_hermes.client.identities": (
         "CallIdentities", "CallRecord", "CallState", "IdentityClash", "IdentityStore", "IdentityStoreFailed",
+        "Instruction",
     ),
     "aip_hermes.client.identity_store": ("SqliteIdentityStore",),
     "aip_hermes.client.listings": (

@@ -16,15 +16,13 @@ from pydantic import ValidationError
 
 from aip_hermes import wire
 from aip_hermes.client import results
-from aip_hermes.client.aip_reads import AipReads
-from aip_hermes.client.calling import Ledger, check_kinds, check_place, named, naming, planned, with_identities
+from aip_hermes.client.aip_instructions import AipInstructions
+from aip_hermes.client.calling import check_kinds, check_place, named, naming, planned, with_identities
 from aip_hermes.client.connection import DEFAULT_PRINCIPAL, AipConnection
-from aip_hermes.client.decisions import Verb
 from aip_hermes.client.envelopes import ActionMode
 from aip_hermes.client.failures import ClientFailure, Undecodable
 from aip_hermes.client.http import MAX_RESPONSE_BYTES, check_times
 from aip_hermes.client.identities import CallIdentities, CallRecord, IdentityStore
-from aip_hermes.client.listings import Decided
 from aip_hermes.client.reply import Reply
 from aip_hermes.client.resuming import Resumed, same_submission
 from aip_hermes.client.safe_reads import SafeReads
@@ -32,7 +30,6 @@ from aip_hermes.client.token_file import load_token
 from aip_hermes.client.verdicts import Reconciliation, reconciliation_of
 from aip_hermes.ids import (
     ActionId,
-    ApprovalId,
     CapabilityId,
     EndpointId,
     HermesSessionId,
@@ -55,7 +52,7 @@ _PAUSE_S: Final = 0.1
 _LONG_PAUSE_S: Final = 1.0
 
 
-class AipClient(AipReads):
+class AipClient(AipInstructions):
     """One AIP server as one principal.
 
     token, or token_file (0600, see `load_token`). store: where identities are kept; a borrowed one, which this client
@@ -102,13 +99,15 @@ class AipClient(AipReads):
             new_id=new_id,
         )
         super().__init__(
-            connection, reads=SafeReads(tries=read_tries, clock=self._clock), read_timeout_s=read_timeout_s
+            connection,
+            store=store,
+            reads=SafeReads(tries=read_tries, clock=self._clock),
+            read_timeout_s=read_timeout_s,
+            clock=self._clock,
+            new_id=new_id,
+            faults=faults or NoFaults(),
         )
-        self.store = store
-        self._ledger = Ledger(store)
         self._call_timeout_s = call_timeout_s
-        self._new_id = new_id
-        self._faults = faults or NoFaults()
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,11 +120,6 @@ class AipClient(AipReads):
     async def aclose(self) -> None:
         """Close the connections; the store stays open. Idempotent."""
         await self.connection.aclose()
-
-    @property
-    def origin(self) -> str:
-        """Scheme, host and port of the server: the `server` of its records."""
-        return self.connection.origin
 
     async def call(
         self,
@@ -212,36 +206,6 @@ class AipClient(AipReads):
             # Not every server waits for us, and none waits for an action that it does not know yet.
             pause_s = _PAUSE_S if progress.state != "unknown" else _LONG_PAUSE_S
             await self._clock.sleep(min(pause_s, left_s))
-
-    async def decide(
-        self, approval_id: ApprovalId, *, decision: Verb, reason: str, decision_id: str | None = None
-    ) -> Decided:
-        """Read a record and decide about exactly what was read; returns when the released action has ended.
-
-        decision_id: makes a repeat the same decision; made here when absent, and in `details` of every failure.
-        Raises: AlreadyDecided besides the usual ones.
-        """
-        chosen = decision_id or self._new_id("decision_")
-        try:
-            reply = await self.connection.decide(approval_id, decision=decision, reason=reason, decision_id=chosen)
-        except ClientFailure as failure:
-            failure.details |= {"approval_id": str(approval_id), "decision_id": chosen}
-            if failure.uncertain:
-                failure.next_step = f"read approval {approval_id}: it says whether {chosen} was taken"
-            raise
-        return Decided(approval_id=approval_id, decision_id=chosen, decision=decision, raw=reply.body)
-
-    async def cancel(self, action_id: ActionId, *, reason: str | None = None) -> results.CallResult:
-        """Ask to cancel and return the result: cancelled, or the one that came first. Asking again is safe.
-
-        Raises: PeerError `action.cancel_unsupported` for what was sent and can't be stopped.
-        """
-        record = await self._ledger.known(action_id)
-        identities = record.identities if record is not None else CallIdentities(action_id=action_id)
-        with naming(identities):
-            raw = await self.connection.cancel(action_id, reason)
-        result = results.call_result(raw["action_result"], identities=identities)
-        return result if record is None else await self._ledger.answered(record, result)
 
     async def open_calls(self, *, endpoint: EndpointId | None = None, group: str | None = None) -> list[CallRecord]:
         """Return the calls to this server whose end the store does not know, oldest first; without a store none."""

@@ -24,6 +24,7 @@ from aip_hermes.client.identities import (
     CallState,
     IdentityStore,
     IdentityStoreFailed,
+    Instruction,
     endpoint_of,
 )
 from aip_hermes.client.reply import JsonObject
@@ -243,6 +244,29 @@ class Ledger:
         if record is not None:
             result = {**(record.result or {}), "reconciliation": redact(verdict)}
             await self._keep(record, state="settled" if proven else "uncertain", result=result)
+
+    async def begin_instruction(self, instruction: Instruction) -> Instruction:
+        """Keep a decision or a request to cancel before it is sent. Raises: IdentityStoreFailed, IdentityClash."""
+        return instruction if self._store is None else await self._store.begin_instruction(instruction)
+
+    async def heard(self, instruction: Instruction, *, outcome: str) -> None:
+        """Keep how a decision or a request to cancel ended."""
+        await self._keep_said(instruction, result={"outcome": outcome}, settled=True)
+
+    async def unheard(self, instruction: Instruction, failure: ClientFailure) -> None:
+        """Keep a failure of one. A certain one of a first attempt settles it; later ones say nothing about earlier."""
+        certain = not failure.uncertain and instruction.attempts == 1
+        told = redact({"code": failure.code, "category": failure.category, "message": failure.message})
+        result = {"outcome": "not_taken" if certain else "unanswered", "error": told}
+        await self._keep_said(instruction, result=result, settled=certain)
+
+    async def _keep_said(self, instruction: Instruction, *, result: Mapping[str, Any], settled: bool) -> None:
+        if self._store is None:
+            return
+        try:
+            await self._store.keep_said(instruction, result=result, settled=settled)
+        except IdentityStoreFailed as exc:
+            log.warning("client.answer_not_kept", instruction_id=instruction.instruction_id, reason=exc.message)
 
     async def _keep(self, record: CallRecord, *, state: CallState, result: Mapping[str, Any]) -> bool:
         if self._store is None:

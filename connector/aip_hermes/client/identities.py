@@ -21,6 +21,8 @@ __all__ = [
     "IdentityClash",
     "IdentityStore",
     "IdentityStoreFailed",
+    "Instruction",
+    "InstructionKind",
     "endpoint_of",
 ]
 
@@ -99,6 +101,32 @@ class CallRecord:
         )
 
 
+InstructionKind = Literal["decision", "cancel"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instruction:
+    """One decision about an approval, or one request to cancel an action.
+
+    instruction_id: the decision's id; of a cancel `cancel:` and the Action ID. about: the approval, or the action.
+    content_hash: SHA-256 of everything that makes two of them the same, the reason included. said: what a repeat must
+    not change: `{"decision", "decided_at", "policy_hash"?}`; no reason. state: `open`: about to be sent, or sent, and
+    no answer is known. result: what became of it, redacted: `{"outcome", "error"?}`. Times are Unix milliseconds.
+    """
+
+    server: str
+    instruction_id: str
+    kind: InstructionKind
+    about: str
+    content_hash: str
+    said: Mapping[str, Any] = field(default_factory=dict)
+    state: Literal["open", "settled"] = "open"
+    attempts: int = 1
+    result: Mapping[str, Any] | None = None
+    begun_at: int = 0
+    updated_at: int = 0
+
+
 class IdentityStore(Protocol):
     """Keeps calls durably: what a method returned survives a kill of the process.
 
@@ -125,6 +153,22 @@ class IdentityStore(Protocol):
 
     async def calls(self, *, group: str) -> Sequence[CallRecord]:
         """Return every call of a group, oldest first."""
+
+    async def begin_instruction(self, instruction: Instruction) -> Instruction:
+        """Keep a decision or a request to cancel before it is sent, and return it as kept.
+
+        Of one that is there already `said` stands; it counts one more attempt and is `open` again. Raises:
+        IdentityClash for one of other content.
+        """
+
+    async def keep_said(self, instruction: Instruction, *, result: Mapping[str, Any], settled: bool) -> None:
+        """Keep what became of one. result: redacted by the caller."""
+
+    async def instruction(self, *, server: str, instruction_id: str) -> Instruction | None:
+        """Return one, or None."""
+
+    async def open_instructions(self, *, server: str | None = None) -> Sequence[Instruction]:
+        """Return those whose end is not known here, oldest first."""
 
     async def remember(self, *, group: str, name: str, value: Any) -> None:
         """Keep one JSON value of a group, in place of an earlier one of that name. No transcript, no credential."""

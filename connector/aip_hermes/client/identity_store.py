@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from aip_hermes.client.identities import CallRecord, CallState, IdentityClash, IdentityStoreFailed
+from aip_hermes.client.identities import CallRecord, CallState, IdentityClash, IdentityStoreFailed, Instruction
 from aip_hermes.database import Connection, Database, Queries, StoreFailure
 from aip_hermes.ids import ActionId, CapabilityId, EndpointId, HermesSessionId, HermesSessionKey, IdempotencyKey
 from aip_hermes.ports import Clock, SystemClock
@@ -95,9 +95,43 @@ class SqliteIdentityStore:
         return await self._rows("calls_of_group", call_group=group)
 
     async def forget(self, *, settled_before_ms: int) -> int:
-        """Remove calls whose end was known before that Unix time, in milliseconds; return how many. Never open ones."""
+        """Remove calls, decisions and cancels whose end was known before that Unix time, in milliseconds; return how
+        many. Never open ones.
+        """
         values = {"before": settled_before_ms}
-        return len(await self._write(lambda db: db.execute(_QUERIES["forget_calls"], values)))
+
+        def once(db: Connection) -> int:
+            return sum(len(db.execute(_QUERIES[name], values)) for name in ("forget_calls", "forget_instructions"))
+
+        return await self._write(once)
+
+    async def begin_instruction(self, instruction: Instruction) -> Instruction:
+        """See IdentityStore."""
+        now = self._clock.now_ms()
+        return await self._write(lambda db: _begin_instruction(db, instruction, now=now))
+
+    async def keep_said(self, instruction: Instruction, *, result: Mapping[str, Any], settled: bool) -> None:
+        """See IdentityStore."""
+        values = {
+            "server": instruction.server,
+            "instruction_id": instruction.instruction_id,
+            "state": "settled" if settled else "open",
+            "result": _to_json(result),
+            "now": self._clock.now_ms(),
+        }
+        await self._write(lambda db: db.execute(_QUERIES["keep_said"], values))
+
+    async def instruction(self, *, server: str, instruction_id: str) -> Instruction | None:
+        """See IdentityStore."""
+        values = {"server": server, "instruction_id": instruction_id}
+        rows = await self._read(lambda db: db.execute(_QUERIES["fetch_instruction"], values))
+        return _instruction(rows[0]) if rows else None
+
+    async def open_instructions(self, *, server: str | None = None) -> Sequence[Instruction]:
+        """See IdentityStore."""
+        values = {"server": server}
+        rows = await self._read(lambda db: db.execute(_QUERIES["open_instructions"], values))
+        return [_instruction(row) for row in rows]
 
     async def remember(self, *, group: str, name: str, value: Any) -> None:
         """See IdentityStore."""
@@ -155,6 +189,26 @@ def _begin(db: Connection, record: CallRecord, *, now: int) -> CallRecord:
     over = kept.state == "settled" and (kept.result or {}).get("outcome") == "completed"
     values = {"action_id": str(record.action_id), "state": "settled" if over else "open", "now": now}
     return _record(db.execute(_QUERIES["begin_again"], values)[0])
+
+
+def _begin_instruction(db: Connection, instruction: Instruction, *, now: int) -> Instruction:
+    names = ("server", "instruction_id", "kind", "about", "content_hash")
+    values: dict[str, object] = {name: str(getattr(instruction, name)) for name in names}
+    found = db.execute(_QUERIES["fetch_instruction"], values)
+    if found and any(found[0][name] != values[name] for name in names):
+        raise IdentityClash(
+            f"{instruction.instruction_id} was begun with other content; nothing was sent",
+            details={"instruction_id": instruction.instruction_id, "about": found[0]["about"]},
+        )
+    values |= {"said": _to_json(dict(instruction.said)), "now": now}
+    return _instruction(db.execute(_QUERIES["begin_instruction"], values)[0])
+
+
+def _instruction(row: Mapping[str, Any]) -> Instruction:
+    names = ("server", "instruction_id", "kind", "about", "content_hash", "state", "attempts", "begun_at", "updated_at")
+    values: dict[str, Any] = {name: row[name] for name in names}
+    result = None if row["result"] is None else json.loads(row["result"])
+    return Instruction(**values, said=json.loads(row["said"]), result=result)
 
 
 def _columns(record: CallRecord) -> dict[str, object]:

@@ -52,3 +52,31 @@ RETURNING value;
 -- name: recall
 -- Every value of a group.
 SELECT name, value FROM memory WHERE call_group = :call_group ORDER BY name;
+
+-- name: fetch_instruction
+-- One decision or request to cancel.
+SELECT * FROM instructions WHERE server = :server AND instruction_id = :instruction_id;
+
+-- name: begin_instruction
+-- Write what is about to be said; once more, where it was said before.
+INSERT INTO instructions (
+    server, instruction_id, kind, about, content_hash, said, state, attempts, begun_at, updated_at
+) VALUES (:server, :instruction_id, :kind, :about, :content_hash, :said, 'open', 1, :now, :now)
+ON CONFLICT (server, instruction_id) DO UPDATE
+SET state = 'open', attempts = instructions.attempts + 1, updated_at = excluded.updated_at
+RETURNING *;
+
+-- name: keep_said
+-- Write what became of a decision or request to cancel.
+UPDATE instructions SET state = :state, result = :result, updated_at = :now
+WHERE server = :server AND instruction_id = :instruction_id RETURNING instruction_id;
+
+-- name: open_instructions
+-- Decisions and requests to cancel whose end is not known here, oldest first.
+SELECT * FROM instructions
+WHERE state <> 'settled' AND (:server IS NULL OR server = :server)
+ORDER BY begun_at, instruction_id;
+
+-- name: forget_instructions
+-- Remove what ended before a time.
+DELETE FROM instructions WHERE state = 'settled' AND updated_at < :before RETURNING instruction_id;
