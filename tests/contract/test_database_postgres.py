@@ -15,7 +15,7 @@ from aip_hermes.database.postgres import PostgresDatabase, pool_settings, postgr
 from tests.support.postgres import running_postgres
 from tests.support.postgres_relay import CommitCutter
 
-MIGRATIONS = "tests.support.store_migrations.postgres"
+MIGRATIONS = "tests.support.store_migrations"
 INSERT = "INSERT INTO items (name, amount) VALUES (:name, :amount) RETURNING id"
 
 

@@ -144,4 +144,9 @@ PROMISES = (
         source="design §6",
         sentence="Unknown, wrong or impossible pool settings and addresses are refused before any connection.",
     ),
+    Promise(
+        id="database:postgres:written-once",
+        source="design §6",
+        sentence="The runtime's schema and each of its queries, written once, are taken by PostgreSQL as they are.",
+    ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -18,6 +18,7 @@ from aip_hermes.database.failures import StoreRefused
 __all__ = ["Migration", "apply", "check", "load"]
 
 _NAME = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
+_OWN_NAME = "{version}_{name}.{dialect}.sql"
 _TABLE = """CREATE TABLE IF NOT EXISTS schema_migrations (
     version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at_ms INTEGER NOT NULL)"""
 
@@ -32,12 +33,23 @@ class Migration:
     checksum: str
 
 
-def load(package: str) -> Sequence[Migration]:
-    """Return the migrations of `package` in order. Raises ValueError when the numbers have a gap."""
+def load(
+    package: str, *, dialect: str | None = None, translate: Callable[[str], str] = lambda text: text
+) -> Sequence[Migration]:
+    """Return the migrations of `package` in order.
+
+    dialect: takes `0001_name.<dialect>.sql` where it stands beside `0001_name.sql`, else what `translate` makes of it.
+    Raises ValueError when the numbers have a gap.
+    """
     found: list[Migration] = []
-    for entry in files(package).iterdir():
+    folder = files(package)
+    for entry in folder.iterdir():
         if match := _NAME.fullmatch(entry.name):
-            sql = entry.read_text(encoding="utf-8")
+            own = folder.joinpath(_OWN_NAME.format(**match.groupdict(), dialect=dialect))
+            if dialect is not None and own.is_file():
+                sql = own.read_text(encoding="utf-8")
+            else:
+                sql = translate(entry.read_text(encoding="utf-8"))
             checksum = hashlib.sha256(sql.encode()).hexdigest()
             found.append(Migration(version=int(match["version"]), name=match["name"], sql=sql, checksum=checksum))
     found.sort(key=lambda migration: migration.version)

@@ -254,13 +254,13 @@ def _beside(connection: Connection, row: _Row, facts: Mapping[str, Any], *, inte
     asked = {
         **_address(row),
         "connector_id": row["connector_id"],
-        "since": intent_at - BESIDE_MS,
         "about": intent_at - ABOUT_MS,
         "limit": BESIDE_PAGE,
     }
-    mine, found, after = _values(facts), list[Beside](), 0
-    while page := connection.execute(QUERIES["fetch_beside"], {**asked, "after": after}):
-        after = page[-1]["place"]
+    mine, found = _values(facts), list[Beside]()
+    place = {"after_at": intent_at - BESIDE_MS - 1, "after_id": ""}
+    while page := connection.execute(QUERIES["fetch_beside"], {**asked, **place}):
+        place = {"after_at": page[-1]["updated_at"], "after_id": page[-1]["action_id"]}
         for each in page:
             if mine.isdisjoint(_values(theirs := from_json(each["facts"]))):
                 continue

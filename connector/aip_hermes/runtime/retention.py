@@ -26,6 +26,7 @@ _TABLES: Final = (
     "actions", "results", "chunks", "events", "verdicts", "idempotency_keys", "message_ids", "connector_state"
 )  # fmt: skip
 
+_Place = tuple[str, str]
 _Row = Mapping[str, Any]
 
 
@@ -66,11 +67,11 @@ async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run
     before = now - older_than_ms
     run = database.read if dry_run else database.write
     rows = dict.fromkeys(_TABLES, 0)
-    after: int | None = -1
+    after: _Place | None = ("", "")
     while after is not None:
         place = after
 
-        def some(connection: Connection) -> tuple[dict[str, int], int | None]:
+        def some(connection: Connection) -> tuple[dict[str, int], _Place | None]:
             return _prune_some(connection, after=place, before=before, now=now, dry_run=dry_run)  # noqa: B023
 
         counts, after = await run(some)
@@ -80,18 +81,17 @@ async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run
 
 
 def _prune_some(
-    connection: Connection, *, after: int, before: int, now: int, dry_run: bool
-) -> tuple[dict[str, int], int | None]:
+    connection: Connection, *, after: _Place, before: int, now: int, dry_run: bool
+) -> tuple[dict[str, int], _Place | None]:
     """Take the next few actions; return the counts, and the place to go on from or None."""
-    found = connection.execute(
-        QUERIES["fetch_prunable"], {"after": after, "before": before, "now": now, "limit": AT_ONCE}
-    )
+    place = {"after_tenant": after[0], "after_action": after[1]}
+    found = connection.execute(QUERIES["fetch_prunable"], {**place, "before": before, "now": now, "limit": AT_ONCE})
     newest = connection.execute(QUERIES["last_event"])
     log_end = newest[0]["seq"] if newest else 0
     rows: dict[str, int] = {}
     for row in found:
         _add(rows, _prune_action(connection, row, log_end=log_end, now=now, dry_run=dry_run))
-    return rows, found[-1]["place"] if len(found) == AT_ONCE else None
+    return rows, (found[-1]["tenant"], found[-1]["action_id"]) if len(found) == AT_ONCE else None
 
 
 def _prune_action(connection: Connection, row: _Row, *, log_end: int, now: int, dry_run: bool) -> dict[str, int]:

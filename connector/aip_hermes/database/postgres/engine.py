@@ -27,6 +27,7 @@ from aip_hermes.database.connection import Connection, Note
 from aip_hermes.database.failures import StoreClosed, StoreUnavailable
 from aip_hermes.database.postgres import schema as schemas
 from aip_hermes.database.postgres.address import PostgresAddress
+from aip_hermes.database.postgres.ddl import translated_ddl
 from aip_hermes.database.postgres.dialect import in_rows, parameters, translated_query
 from aip_hermes.database.postgres.failures import must_be_repeated, translated
 from aip_hermes.database.postgres.pool_settings import PoolSettings
@@ -79,7 +80,8 @@ class PostgresDatabase:
     """A lazily opened store; the constructor touches nothing.
 
     schema: the PostgreSQL schema of this store; stores share a database, each in its own. migrations: package with
-    `0001_….sql`. read_only: nothing is made or migrated, and every transaction is READ ONLY at the server too.
+    `0001_….sql`, and `0001_….postgres.sql` where the two differ. read_only: nothing is made or migrated, and every
+    transaction is READ ONLY at the server too.
     committed: called in this loop with each note of a transaction that was committed, before its caller is answered.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
@@ -99,7 +101,7 @@ class PostgresDatabase:
     ) -> None:
         self.address = address
         self._schema = schema
-        self._migrations = numbered.load(migrations)
+        self._migrations = numbered.load(migrations, dialect="postgres", translate=translated_ddl)
         self._settings = settings or PoolSettings()
         self._read_only = read_only
         self._clock: Clock = clock or SystemClock()

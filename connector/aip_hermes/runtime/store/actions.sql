@@ -32,7 +32,7 @@ RETURNING attempt, lease_number;
 -- The point after which a crash means an unknown outcome.
 UPDATE actions SET intent_at = :now, facts = :facts, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND attempt = :attempt
-    AND (:lease IS NULL OR lease_number = :lease)
+    AND (CAST(:lease AS BIGINT) IS NULL OR lease_number = :lease)
 RETURNING attempt;
 
 -- name: park_action
@@ -57,7 +57,7 @@ UPDATE actions SET
     dead_letter_reason = CASE WHEN queued_at IS NOT NULL AND :state = 'failed' THEN :reason END
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
     AND (state = 'running' OR (state IN ('queued', 'pending_approval') AND :state <> 'completed'))
-    AND (:lease IS NULL OR lease_number = :lease)
+    AND (CAST(:lease AS BIGINT) IS NULL OR lease_number = :lease)
 RETURNING *;
 
 -- name: fetch_key

@@ -31,8 +31,8 @@ SELECT p.*,
         WHERE d.approval_id = p.approval_id AND d.approver_id = :approver) AS approver_voted
 FROM approvals p
 WHERE p.tenant = :tenant AND (p.created_at, p.approval_id) > (:created_at, :place)
-    AND (:status IS NULL OR p.status = :status)
-    AND (:requester IS NULL OR p.requester_id = :requester)
+    AND (CAST(:status AS TEXT) IS NULL OR p.status = :status)
+    AND (CAST(:requester AS TEXT) IS NULL OR p.requester_id = :requester)
 ORDER BY p.created_at, p.approval_id
 LIMIT :limit OFFSET :offset;
 

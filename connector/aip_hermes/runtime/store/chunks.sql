@@ -3,7 +3,7 @@
 INSERT INTO chunks (tenant, action_id, sequence, kind, chunk, published_at)
 SELECT :tenant, :action_id, :sequence, :kind, :chunk, :now FROM actions
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND attempt = :attempt
-    AND (:lease IS NULL OR lease_number = :lease)
+    AND (CAST(:lease AS BIGINT) IS NULL OR lease_number = :lease)
 RETURNING sequence;
 
 -- name: last_chunk

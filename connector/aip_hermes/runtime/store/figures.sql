@@ -17,4 +17,4 @@ SELECT
     COUNT(*) FILTER (WHERE state = 'running') AS running,
     COUNT(*) FILTER (WHERE state = 'pending_approval') AS pending
 FROM actions
-WHERE state IN ('queued', 'running', 'pending_approval') AND (:tenant IS NULL OR tenant = :tenant);
+WHERE state IN ('queued', 'running', 'pending_approval') AND (CAST(:tenant AS TEXT) IS NULL OR tenant = :tenant);

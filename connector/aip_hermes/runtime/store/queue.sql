@@ -57,13 +57,13 @@ UPDATE actions SET
     state = 'queued', attempt = attempt + 1, queued_at = COALESCE(queued_at, :now), due_at = :due_at, late_at = :late_at,
     last_error = :last_error, intent_at = NULL, lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt AND state = 'running'
-    AND (:lease IS NULL OR lease_number = :lease)
+    AND (CAST(:lease AS BIGINT) IS NULL OR lease_number = :lease)
 RETURNING attempt;
 
 -- name: put_back
 -- An action that a worker took and that was not sent waits again, at its old place; that was no try.
 UPDATE actions SET
-    state = 'queued', tries = MAX(tries - 1, 0), lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
+    state = 'queued', tries = CASE WHEN tries > 0 THEN tries - 1 ELSE 0 END, lease_owner = NULL, lease_expires_at = NULL, updated_at = :now
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running' AND intent_at IS NULL AND queued_at IS NOT NULL
 RETURNING attempt;
 

@@ -13,13 +13,13 @@ ON CONFLICT (tenant, action_id) DO UPDATE SET
 -- name: fetch_beside
 -- Other actions of a connector, behind a place, that were sent about when one was, or later, and may have done what it
 -- wanted. Those that are proven to have done nothing did not.
-SELECT a.rowid AS place, a.facts, a.settled_at, a.state = 'completed' OR v.outcome = 'applied' AS took_effect
+SELECT a.updated_at, a.action_id, a.facts, a.settled_at, a.state = 'completed' OR v.outcome = 'applied' AS took_effect
 FROM actions a LEFT JOIN verdicts v ON v.tenant = a.tenant AND v.action_id = a.action_id
-WHERE a.rowid > :after AND a.tenant = :tenant AND a.updated_at >= :since AND a.action_id <> :action_id
+WHERE a.tenant = :tenant AND (a.updated_at, a.action_id) > (:after_at, :after_id) AND a.action_id <> :action_id
     AND a.connector_id = :connector_id AND a.read_only = 0 AND a.facts IS NOT NULL AND a.intent_at IS NOT NULL
     AND (a.uncertain = 1 OR a.settled_at IS NULL OR (a.state = 'completed' AND a.settled_at >= :about))
     AND (v.outcome IS NULL OR v.outcome <> 'not_applied')
-ORDER BY a.rowid LIMIT :limit;
+ORDER BY a.updated_at, a.action_id LIMIT :limit;
 
 -- name: end_uncertain_turn
 -- A turn that had ended uncertain is seen to be over: its session opens. A later closing stays in force.

@@ -2,14 +2,14 @@
 -- A slice of a tenant's actions, the one that changed first before the others.
 SELECT * FROM actions
 WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
-    AND (:principal IS NULL OR principal_id = :principal)
-    AND (:state IS NULL OR state = :state)
-    AND (:dead IS NULL OR (dead_letter_reason IS NOT NULL) = :dead)
-    AND (:uncertain IS NULL OR uncertain = :uncertain)
-    AND (:capability IS NULL OR capability_id = :capability)
-    AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
-    AND (:session IS NULL OR session_id = :session)
-    AND (:approval IS NULL OR approval_id = :approval)
+    AND (CAST(:principal AS TEXT) IS NULL OR principal_id = :principal)
+    AND (CAST(:state AS TEXT) IS NULL OR state = :state)
+    AND (CAST(:dead AS BIGINT) IS NULL OR CASE WHEN dead_letter_reason IS NULL THEN 0 ELSE 1 END = :dead)
+    AND (CAST(:uncertain AS BIGINT) IS NULL OR uncertain = :uncertain)
+    AND (CAST(:capability AS TEXT) IS NULL OR capability_id = :capability)
+    AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
+    AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
+    AND (CAST(:approval AS TEXT) IS NULL OR approval_id = :approval)
 ORDER BY updated_at, action_id
 LIMIT :limit OFFSET :offset;
 
@@ -17,14 +17,14 @@ LIMIT :limit OFFSET :offset;
 -- How many actions `list_actions` would give without a limit.
 SELECT count(*) AS found FROM actions
 WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
-    AND (:principal IS NULL OR principal_id = :principal)
-    AND (:state IS NULL OR state = :state)
-    AND (:dead IS NULL OR (dead_letter_reason IS NOT NULL) = :dead)
-    AND (:uncertain IS NULL OR uncertain = :uncertain)
-    AND (:capability IS NULL OR capability_id = :capability)
-    AND (:endpoint IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
-    AND (:session IS NULL OR session_id = :session)
-    AND (:approval IS NULL OR approval_id = :approval);
+    AND (CAST(:principal AS TEXT) IS NULL OR principal_id = :principal)
+    AND (CAST(:state AS TEXT) IS NULL OR state = :state)
+    AND (CAST(:dead AS BIGINT) IS NULL OR CASE WHEN dead_letter_reason IS NULL THEN 0 ELSE 1 END = :dead)
+    AND (CAST(:uncertain AS BIGINT) IS NULL OR uncertain = :uncertain)
+    AND (CAST(:capability AS TEXT) IS NULL OR capability_id = :capability)
+    AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
+    AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
+    AND (CAST(:approval AS TEXT) IS NULL OR approval_id = :approval);
 
 -- name: fetch_log_page
 -- The next events of a tenant, with the owner of each one's action.
@@ -54,8 +54,8 @@ SELECT receipt FROM receipts WHERE tenant = :tenant AND chain_id = :chain_id ORD
 -- A slice of a tenant's audit log, oldest first.
 SELECT * FROM audit
 WHERE tenant = :tenant AND occurred_at >= :since AND occurred_at <= :until
-    AND (:actor IS NULL OR actor_id = :actor)
-    AND (:session IS NULL OR session_id = :session)
+    AND (CAST(:actor AS TEXT) IS NULL OR actor_id = :actor)
+    AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
 ORDER BY occurred_at, audit_id
 LIMIT :limit OFFSET :offset;
 
@@ -63,7 +63,7 @@ LIMIT :limit OFFSET :offset;
 -- A slice of what the audit log says about one action, oldest first. The sums keep the action's index chosen.
 SELECT * FROM audit
 WHERE tenant = :tenant AND action_id = :action_id AND occurred_at + 0 >= :since AND occurred_at + 0 <= :until
-    AND (:actor IS NULL OR actor_id = :actor)
-    AND (:session IS NULL OR session_id = :session)
+    AND (CAST(:actor AS TEXT) IS NULL OR actor_id = :actor)
+    AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
 ORDER BY occurred_at + 0, audit_id
 LIMIT :limit OFFSET :offset;

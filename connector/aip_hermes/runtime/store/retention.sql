@@ -38,8 +38,8 @@ DELETE FROM text_subjects WHERE tenant = :tenant AND action_id = :action_id;
 
 -- name: fetch_prunable
 -- Ended actions that settled long ago, whose decision and whose fence no longer wait for anything, behind a place.
-SELECT a.rowid AS place, a.tenant, a.action_id, a.read_only FROM actions a
-WHERE a.rowid > :after AND a.settled_at <= :before
+SELECT a.tenant, a.action_id, a.read_only FROM actions a
+WHERE (a.tenant, a.action_id) > (:after_tenant, :after_action) AND a.settled_at <= :before
     AND NOT EXISTS (
         SELECT 1 FROM idempotency_keys k
         WHERE k.tenant = a.tenant AND k.key_scope = a.key_scope AND k.key_partition = a.key_partition
@@ -48,7 +48,7 @@ WHERE a.rowid > :after AND a.settled_at <= :before
     AND NOT EXISTS (
         SELECT 1 FROM approvals p
         WHERE p.tenant = a.tenant AND p.approval_id = a.approval_id AND p.status = 'pending')
-ORDER BY a.rowid LIMIT :limit;
+ORDER BY a.tenant, a.action_id LIMIT :limit;
 
 -- name: drop_action
 -- A read that ended long ago; a repeated Action ID reads once more.

@@ -1,1 +1,0 @@
-"""The same small schema for PostgreSQL."""
