@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from aip_hermes.cli.ending import cancelled_by_signals, guarded, run
+from aip_hermes.cli.ending import Program, cancelled_by_signals, guarded, run
 
 __all__ = ["main"]
 
@@ -19,7 +19,7 @@ PORT = click.IntRange(0, 65535)
 _until_stdin_closes = click.option("--until-stdin-closes", is_flag=True, hidden=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aip-hermes-connector")
 def main() -> None:
     """Serve Hermes sessions as governed AIP capabilities.

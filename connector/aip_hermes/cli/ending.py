@@ -11,7 +11,27 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["cancelled_by_signals", "guarded", "run"]
+import click
+
+__all__ = ["Program", "cancelled_by_signals", "guarded", "run"]
+
+
+class Program(click.Group):
+    """Ends with 130 wherever it is interrupted; left to itself, click says "Aborted!" and 1 outside of the bodies."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        run: Any = super().main  # of many signatures, all passed on
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **more)
+        try:
+            code = run(*args, standalone_mode=False, **more)
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            print("aip-hermes: stopped", file=sys.stderr)
+            code = 130
+        sys.exit(code)
 
 
 async def cancelled_by_signals(work: Coroutine[Any, Any, Any]) -> Any:

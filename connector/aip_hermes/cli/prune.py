@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Iterator
@@ -47,9 +48,18 @@ async def run_prune(*, config: Path, older_than_ms: int, dry_run: bool) -> None:
                 "start its server once, which migrates it"
             )
     clock = SystemClock()
-    async with Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock) as database:
+    database = Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock)
+    try:
         with _working("counting" if dry_run else "pruning"):
             pruned = await prune(database, older_than_ms=older_than_ms, clock=clock, dry_run=dry_run)
+    except asyncio.CancelledError:
+        # Closing waits for a lock that another program holds, twice as long as a write does. The engine undoes what
+        # was not committed when this process is gone.
+        raise
+    except BaseException:
+        await database.close()
+        raise
+    await database.close()
     announce({"dry_run": pruned.dry_run, "total": pruned.total, "rows": dict(pruned.rows)})
 
 
