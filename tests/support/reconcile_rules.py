@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,7 +34,8 @@ def line(role: str, content: str, *, at: float = INTENT_S + 1, finish: str | Non
 
 class ReadOnlyEndpoint(httpx.MockTransport):
     """rows: session objects by id. messages: by id of the asked session: whose they are, and they. broken: answers for
-    paths, or what is raised. asked: method and path of each request."""
+    paths, or what is raised. asked: method and path of each request. then: what happens after an answer, by path, once.
+    """
 
     def __init__(
         self,
@@ -47,10 +48,17 @@ class ReadOnlyEndpoint(httpx.MockTransport):
         self.messages = dict(messages or {})
         self.broken = dict(broken or {})
         self.asked: list[tuple[str, str]] = []
+        self.then: dict[str, Callable[[], None]] = {}
         super().__init__(self._serve)
 
     def _serve(self, request: httpx.Request) -> httpx.Response:
         path = unquote(request.url.raw_path.decode()).partition("?")[0]
+        answer = self._answer(request, path)
+        if (change := self.then.pop(path, None)) is not None:
+            change()
+        return answer
+
+    def _answer(self, request: httpx.Request, path: str) -> httpx.Response:
         self.asked.append((request.method, path))
         if (answer := self.broken.get(path)) is not None:
             if isinstance(answer, Exception):

@@ -158,6 +158,19 @@ async def test_a_fork_by_both_sides(
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
+@pytest.mark.requirement("reconcile:fork:halves", "reconcile:reads-only")
+@pytest.mark.parametrize("body", [{"id": "f1", "title": "Fork one"}, {"title": "Fork one"}])
+async def test_a_fork_that_lands_between_two_reads_is_no_half_one(body: Mapping[str, Any]) -> None:
+    endpoint = ReadOnlyEndpoint([row_of("s1", message_count=2)])
+
+    def lands() -> None:
+        endpoint.rows |= {"s1": row_of("s1", message_count=2, **BRANCHED), "f1": _child()}
+
+    endpoint.then["/api/sessions/s1"] = lands
+    verdict = await after("session_fork", endpoint, values={"session_id": "s1", "body": dict(body)})
+    assert (verdict.outcome, verdict.reason) == ("applied", "child_found")
+
+
 @pytest.mark.requirement("reconcile:rules:rows", "reconcile:fork:halves")
 @pytest.mark.parametrize(
     ("values", "children", "outcome", "reason"),

@@ -37,7 +37,7 @@ async def session_fork(case: Case) -> Verdict:
         )
     if case.shared("new_session_id"):
         return _several(case, child)
-    return _with_child(case, source, child)
+    return await _with_child(case, source, child)
 
 
 def _several(case: Case, child: SessionRow) -> Verdict:
@@ -46,7 +46,11 @@ def _several(case: Case, child: SessionRow) -> Verdict:
     )
 
 
-def _with_child(case: Case, source: SessionRow, child: SessionRow) -> Verdict:
+async def _with_child(case: Case, source: SessionRow, child: SessionRow) -> Verdict:
+    if not source.ended:
+        # Two reads are no snapshot: the fork may have been carried out between them.
+        again = await case.reading.row(source.id)
+        source = again if again is not None and case.same_row(again) else source
     missing = []
     if not source.ended:
         missing.append("the source is not ended")
@@ -94,7 +98,7 @@ async def _unnamed(case: Case, source: SessionRow) -> Verdict:
     if titled and case.shared("title_sha256"):
         return _several(case, titled[0])
     if len(titled) == 1:
-        return _with_child(case, source, titled[0])
+        return await _with_child(case, source, titled[0])
     if children:
         return case.undecided(
             "child_not_named",
