@@ -14,8 +14,9 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
@@ -57,7 +58,8 @@ def configure(*, stream: TextIO | None = None, console: bool | None = None, leve
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.WriteLoggerFactory(file=target),
+        # Structlog asks for these two alone.
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Unfailing(target))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -132,6 +134,22 @@ def _chain(exception: BaseException) -> list[BaseException]:
 def _places(trace: TracebackType | None) -> list[str]:
     frames = traceback.extract_tb(trace)[-_MAX_FRAMES:]
     return [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+class _Unfailing:
+    """Where events go. A full disk or a closed pipe costs events, never the work that they tell of."""
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # the second for a stream that was closed
+            self._target.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._target.flush()
 
 
 class _LibraryHandler(logging.Handler):

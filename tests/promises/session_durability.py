@@ -1,4 +1,4 @@
-"""What outlives the death of an endpoint, a full disk and a long read."""
+"""What outlives the death of an endpoint, a full disk and a long read; what a log on that disk may cost."""
 
 from __future__ import annotations
 
@@ -27,5 +27,32 @@ PROMISES = (
         id="sessions:killed:first-start",
         source="field report F038",
         sentence="A first start killed at any point leaves a folder that the next one serves.",
+    ),
+    Promise(
+        id="sessions:full-disk:refuses",
+        source="design §6; Sessions §3",
+        sentence="On a full disk a change is 503 session_db_unavailable, or 500 reply_not_stored once its question is "
+        "stored; nothing of what was refused is kept, and everything can still be read.",
+    ),
+    Promise(
+        id="sessions:full-disk:resumes",
+        source="design §6",
+        sentence="Once there is room again the same process goes on; the file was never damaged.",
+    ),
+    Promise(
+        id="sessions:folder:one-endpoint",
+        source="design §6",
+        sentence="A second endpoint on a served folder stops with 1 and names the process of the first, which goes on.",
+    ),
+    Promise(
+        id="sessions:long-read:disturbs-nobody",
+        source="field report F040",
+        sentence="While a transcript of 50,000 messages is read, health and the list of sessions answer in a small "
+        "part of its time.",
+    ),
+    Promise(
+        id="log:unwritable:stops-nothing",
+        source="design §6",
+        sentence="A log that can't be written, on a full disk or into a closed pipe, costs its events and no answer.",
     ),
 )
