@@ -45,8 +45,7 @@ def archive_idle(connection: Connection, *, before: float, pinned_too: bool) -> 
 
     A conversation that compressions cut is as recent as the row where it goes on.
     """
-    connection.execute(QUERIES["archive_idle"], {"before": before, "pinned_too": int(pinned_too)})
-    return connection.changes
+    return len(connection.execute(QUERIES["archive_idle"], {"before": before, "pinned_too": int(pinned_too)}))
 
 
 def logical_size(connection: Connection) -> int:

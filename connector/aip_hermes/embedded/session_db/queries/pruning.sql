@@ -53,7 +53,7 @@ WITH RECURSIVE idle (id) AS (
     JOIN sessions AS child ON child.id = idle.id AND COALESCE(child.edge, 'reset') = 'reset' AND child.source <> 'tool'
     JOIN sessions AS parent ON parent.id = child.parent_session_id AND parent.end_reason = 'compression'
 )
-UPDATE sessions SET archived = 1 WHERE archived = 0 AND id IN (SELECT id FROM idle);
+UPDATE sessions SET archived = 1 WHERE archived = 0 AND id IN (SELECT id FROM idle) RETURNING id;
 
 -- name: last_done
 -- When something that is done now and then was done.
