@@ -12,6 +12,7 @@ from aip_hermes.embedded.session_db.methods.lineage import LineageMethods
 from aip_hermes.embedded.session_db.methods.listing import ListMethods
 from aip_hermes.embedded.session_db.methods.pruning import PruneMethods
 from aip_hermes.embedded.session_db.methods.reading import ReadMethods
+from aip_hermes.embedded.session_db.methods.search import SearchMethods
 from aip_hermes.embedded.session_db.methods.titles import TitleMethods
 from aip_hermes.embedded.session_db.methods.transcripts import TranscriptMethods
 from aip_hermes.embedded.session_db.store_file import APPLICATION_ID, StoreFile
@@ -28,6 +29,7 @@ class SessionDB(
     ListMethods,
     LineageMethods,
     PruneMethods,
+    SearchMethods,
     StoreFile,
 ):
     """A durable store of sessions; the constructor touches nothing, the first operation opens.

@@ -19,5 +19,6 @@ QUERIES: Final = Queries.load(
         "responses.sql",
         "removal.sql",
         "pruning.sql",
+        "search_sqlite.sql",
     ),
 )

@@ -1,0 +1,39 @@
+-- What a search reads. The index of words is made by the store itself: an engine without FTS5 must do without, and one
+-- that is damaged is made again.
+
+-- The last row id that is in the index; later ones wait, so that an append costs no indexing. NULL: there is no index,
+-- and no trigger keeps one.
+CREATE TABLE search_index (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    indexed_through INTEGER
+);
+INSERT INTO search_index VALUES (1, NULL);
+
+-- The text of a message as a person would look for it. Lists and objects, kept as JSON behind a mark, give their texts,
+-- without pictures and names of kinds; numbers give their digits, bytes nothing. What is no valid JSON gives nothing.
+CREATE VIEW search_texts AS
+SELECT
+    id,
+    CASE
+        WHEN typeof(content) IN ('integer', 'real') THEN CAST(content AS TEXT)
+        WHEN typeof(content) <> 'text' THEN NULL
+        WHEN content >= char(0) || 'json:' AND content < char(0) || 'json;' THEN (
+            SELECT group_concat(part.atom, char(10))
+            FROM json_tree(CASE
+                WHEN json_valid(CAST(substr(CAST(content AS BLOB), 7) AS TEXT))
+                THEN CAST(substr(CAST(content AS BLOB), 7) AS TEXT) ELSE '[]' END) AS part
+            WHERE part.type = 'text' AND COALESCE(part.key, '') NOT IN ('type', 'data', 'url', 'image_url', 'media_type')
+        )
+        ELSE content
+    END AS content,
+    tool_name,
+    CASE
+        WHEN instr(tool_calls, '\u') = 0 THEN tool_calls
+        -- Letters beyond ASCII are escaped in there.
+        ELSE (
+            SELECT group_concat(part.atom, char(10))
+            FROM json_tree(CASE WHEN json_valid(tool_calls) THEN tool_calls ELSE '[]' END) AS part
+            WHERE part.type = 'text'
+        )
+    END AS tool_calls
+FROM messages;

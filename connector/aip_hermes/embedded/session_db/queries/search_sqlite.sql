@@ -1,0 +1,171 @@
+-- Full-text search on SQLite: an FTS5 index over texts that stay where they are, and a plain look into the texts.
+
+-- name: search_state
+-- How far the index goes, and the newest row there is.
+SELECT indexed_through, (SELECT COALESCE(MAX(id), 0) FROM messages) AS newest FROM search_index;
+
+-- name: search_cause
+-- Why there is no index, where the store knows.
+SELECT value FROM state_meta WHERE key = 'fts_stale';
+
+-- name: create_search_index
+-- An empty index.
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+    content, tool_name, tool_calls, content = 'search_texts', content_rowid = 'id', tokenize = 'unicode61'
+);
+
+-- name: create_append_trigger
+-- Rows enter the index many at a time, which costs a tenth of one by one; a backlog shrinks with every row.
+CREATE TRIGGER search_append AFTER INSERT ON messages
+WHEN new.id >= (SELECT indexed_through FROM search_index) + 256
+BEGIN
+    INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+    SELECT id, content, tool_name, tool_calls FROM search_texts
+    WHERE id > (SELECT indexed_through FROM search_index)
+      AND id <= (SELECT MIN(indexed_through + 512, new.id) FROM search_index);
+    UPDATE search_index SET indexed_through = MIN(indexed_through + 512, new.id);
+END;
+
+-- name: create_delete_trigger
+-- A row leaves the index with its old texts, which are still there before it goes.
+CREATE TRIGGER search_delete BEFORE DELETE ON messages
+WHEN old.id <= (SELECT indexed_through FROM search_index)
+BEGIN
+    INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+    SELECT 'delete', id, content, tool_name, tool_calls FROM search_texts WHERE id = old.id;
+END;
+
+-- name: create_unwrite_trigger
+-- A row whose texts change leaves with the old ones.
+CREATE TRIGGER search_unwrite BEFORE UPDATE OF content, tool_name, tool_calls ON messages
+WHEN old.id <= (SELECT indexed_through FROM search_index) AND (
+    old.content IS NOT new.content OR old.tool_name IS NOT new.tool_name OR old.tool_calls IS NOT new.tool_calls
+)
+BEGIN
+    INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+    SELECT 'delete', id, content, tool_name, tool_calls FROM search_texts WHERE id = old.id;
+END;
+
+-- name: create_rewrite_trigger
+-- And comes back with the new ones.
+CREATE TRIGGER search_rewrite AFTER UPDATE OF content, tool_name, tool_calls ON messages
+WHEN old.id <= (SELECT indexed_through FROM search_index) AND (
+    old.content IS NOT new.content OR old.tool_name IS NOT new.tool_name OR old.tool_calls IS NOT new.tool_calls
+)
+BEGIN
+    INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+    SELECT id, content, tool_name, tool_calls FROM search_texts WHERE id = new.id;
+END;
+
+-- name: index_texts
+-- The next rows into the index.
+INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+SELECT id, content, tool_name, tool_calls FROM search_texts WHERE id > :after AND id <= :through;
+
+-- name: note_indexed
+-- How far the index goes from now on.
+UPDATE search_index SET indexed_through = :through;
+
+-- name: mark_stale
+-- Why there is no index any more.
+INSERT INTO state_meta (key, value) VALUES ('fts_stale', :cause) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: mark_sound
+-- There is an index again.
+DELETE FROM state_meta WHERE key = 'fts_stale';
+
+-- name: optimize_search_index
+-- All parts of the index become one.
+INSERT INTO messages_fts (messages_fts) VALUES ('optimize');
+
+-- name: check_search_index
+-- Fails where the index is damaged.
+INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check');
+
+-- name: search_ranked
+-- Of 1,000 matches, newest first, those that fit best. The filters apply before the count.
+SELECT id FROM (
+    SELECT m.id AS id, messages_fts.rank AS score
+    FROM messages_fts
+    JOIN messages AS m ON m.id = messages_fts.rowid
+    JOIN sessions AS s ON s.id = m.session_id
+    WHERE messages_fts MATCH :match AND {visible}
+    ORDER BY messages_fts.rowid DESC LIMIT :block OFFSET :block_start
+)
+ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
+
+-- name: search_newest
+-- Matches by the time of the message, the later first.
+SELECT m.id AS id
+FROM messages_fts
+JOIN messages AS m ON m.id = messages_fts.rowid
+JOIN sessions AS s ON s.id = m.session_id
+WHERE messages_fts MATCH :match AND {visible}
+ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :offset;
+
+-- name: search_oldest
+-- Matches by the time of the message, the earlier first.
+SELECT m.id AS id
+FROM messages_fts
+JOIN messages AS m ON m.id = messages_fts.rowid
+JOIN sessions AS s ON s.id = m.session_id
+WHERE messages_fts MATCH :match AND {visible}
+ORDER BY m.timestamp, messages_fts.rank, m.id LIMIT :limit OFFSET :offset;
+
+-- name: scan_newest
+-- Rows whose texts fulfil a condition, by time, the later first. `after`: only rows with a greater id.
+SELECT m.id AS id
+FROM (
+    SELECT id, lower(
+        COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
+    ) AS haystack
+    FROM search_texts WHERE id > :after
+) AS t
+JOIN messages AS m ON m.id = t.id
+JOIN sessions AS s ON s.id = m.session_id
+WHERE {condition} AND {visible}
+ORDER BY m.timestamp DESC, m.id DESC LIMIT :limit OFFSET :offset;
+
+-- name: scan_oldest
+-- The same, the earlier first.
+SELECT m.id AS id
+FROM (
+    SELECT id, lower(
+        COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
+    ) AS haystack
+    FROM search_texts WHERE id > :after
+) AS t
+JOIN messages AS m ON m.id = t.id
+JOIN sessions AS s ON s.id = m.session_id
+WHERE {condition} AND {visible}
+ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
+
+-- name: fetch_hits
+-- Hits in the order of a list of ids, each with the message before and the one after it: one query for all of them.
+SELECT
+    m.id, m.session_id, m.role, m.timestamp, m.tool_name, s.source, s.model, s.started_at AS session_started,
+    CAST(t.content AS BLOB) AS content, CAST(t.tool_calls AS BLOB) AS tool_calls,
+    before.role AS before_role, substr(CAST(before_text.content AS BLOB), 1, 800) AS before_content,
+    after.role AS after_role, substr(CAST(after_text.content AS BLOB), 1, 800) AS after_content
+FROM json_each(:ids) AS hit
+JOIN messages AS m ON m.id = hit.value
+JOIN search_texts AS t ON t.id = m.id
+JOIN sessions AS s ON s.id = m.session_id
+LEFT JOIN messages AS before ON before.id = (
+    SELECT MAX(o.id) FROM messages AS o
+    WHERE o.session_id = m.session_id AND o.id < m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive)
+)
+LEFT JOIN search_texts AS before_text ON before_text.id = before.id
+LEFT JOIN messages AS after ON after.id = (
+    SELECT MIN(o.id) FROM messages AS o
+    WHERE o.session_id = m.session_id AND o.id > m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive)
+)
+LEFT JOIN search_texts AS after_text ON after_text.id = after.id
+ORDER BY hit.key;
+
+-- name: search_filter
+-- Which rows of any search are shown.
+(m.active = 1 OR m.compacted = 1 OR :include_inactive)
+AND (:sources IS NULL OR s.source IN (SELECT value FROM json_each(:sources)))
+AND (:excluded IS NULL OR s.source NOT IN (SELECT value FROM json_each(:excluded)))
+AND (:roles IS NULL OR m.role IN (SELECT value FROM json_each(:roles)));

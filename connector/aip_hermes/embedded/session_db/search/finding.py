@@ -1,0 +1,189 @@
+"""Searches as functions of one transaction: which rows, in which order, with what around them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db.columns import scrubbed
+from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.search.index import state_of
+from aip_hermes.embedded.session_db.search.language import Node, has_cjk, loosened, parse, terms
+from aip_hermes.embedded.session_db.search.matching import match_expression, text_condition
+from aip_hermes.embedded.session_db.search.snippets import excerpt, marked_snippet
+
+__all__ = ["FIELDS", "RANKED", "Search", "find", "find_if_complete", "projection"]
+
+FIELDS: Final = (
+    "id", "session_id", "role", "snippet", "timestamp", "tool_name", "source", "model", "session_started", "context",
+)  # fmt: skip
+"""Members of a hit."""
+
+RANKED: Final = 1_000
+"""Matches that are weighed against each other; weighing costs a microsecond each, and a word may be in every row."""
+
+_CONTEXT_CHARS: Final = 200
+_SUBSTRING_CHARS: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """query: as typed. sources, excluded, roles: None is no filter. sort: `newest`, `oldest`, else by relevance."""
+
+    query: str
+    sources: tuple[str, ...] | None
+    excluded: tuple[str, ...] | None
+    roles: tuple[str, ...] | None
+    limit: int
+    offset: int
+    sort: str | None
+    include_inactive: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be found, whatever is stored."""
+        return self.limit <= 0 or self.sources == () or not self.query.strip()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The filters as every query takes them."""
+        lists = {"sources": self.sources, "excluded": self.excluded, "roles": self.roles}
+        return {
+            "include_inactive": int(self.include_inactive),
+            **{name: None if chosen is None else json.dumps(chosen) for name, chosen in lists.items()},
+        }
+
+
+def projection(fields: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the members to keep. Raises TypeError for a text, ValueError for a name that no hit has."""
+    if fields is None:
+        return FIELDS
+    if isinstance(fields, str | bytes):
+        raise TypeError("fields is a list of names, not a text")
+    chosen = tuple(fields)
+    unknown = sorted({str(name) for name in chosen if name not in FIELDS})
+    if unknown:
+        raise ValueError(f"no such fields: {', '.join(unknown)}; a hit has {', '.join(FIELDS)}")
+    return chosen
+
+
+def find_if_complete(connection: Connection, search: Search) -> list[dict[str, Any]] | None:
+    """Return hits; None where rows wait to be indexed or there is no index."""
+    if search.is_empty:
+        return []
+    state = state_of(connection)
+    return None if state.indexed_through is None or state.waiting else find(connection, search)
+
+
+def find(connection: Connection, search: Search, *, use_index: bool = True) -> list[dict[str, Any]]:
+    """Return hits. use_index: else, as without an index, the texts themselves are searched for substrings.
+
+    Scripts without spaces are searched as substrings; so is what no index finds, if it is long enough to mean a part of
+    a word. Rows that the index doesn't have yet are searched as substrings, too, and stand in front.
+    """
+    tree = None if search.is_empty else parse(search.query)
+    if tree is None:
+        return []
+    state = state_of(connection) if use_index else None
+    if state is None or state.indexed_through is None or has_cjk(tree) or all(t.wordless for t in terms(tree)):
+        return _scanned(connection, search, tree)
+    found = _indexed(connection, search, tree, waiting_after=state.indexed_through if state.waiting else None)
+    if not found and _may_be_part_of_word(tree) and not _any(connection, search, tree):
+        return _scanned(connection, search, tree)
+    return _hits(connection, search, found, tree, marked=True)
+
+
+def _scanned(connection: Connection, search: Search, tree: Node) -> list[dict[str, Any]]:
+    found = _scan(connection, search, tree, limit=search.limit, offset=search.offset)
+    if not found and has_cjk(tree) and not _scan(connection, search, tree, limit=1, offset=0):
+        # Spaces mean little to who writes without them.
+        tree = loosened(tree)
+        found = _scan(connection, search, tree, limit=search.limit, offset=search.offset)
+    return _hits(connection, search, found, tree, marked=False)
+
+
+def _indexed(connection: Connection, search: Search, tree: Node, *, waiting_after: int | None) -> list[int]:
+    if waiting_after is None:
+        return _match(connection, search, tree, limit=search.limit, offset=search.offset)
+    upto = search.limit + search.offset
+    waiting = _scan(connection, search, tree, limit=upto, offset=0, after=waiting_after)
+    indexed = _match(connection, search, tree, limit=upto, offset=0)
+    found = [*indexed, *waiting] if search.sort == "oldest" else [*waiting, *indexed]
+    return found[search.offset : upto]
+
+
+def _match(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int) -> list[int]:
+    parameters = {**search.parameters, "match": match_expression(tree)}
+    if search.sort in ("newest", "oldest"):
+        rows = connection.execute(_query(f"search_{search.sort}"), {**parameters, "limit": limit, "offset": offset})
+        return [row["id"] for row in rows]
+    found: list[int] = []
+    query = _query("search_ranked")
+    while limit > 0:
+        block, within = divmod(offset, RANKED)
+        page = {"block": RANKED, "block_start": block * RANKED, "limit": min(limit, RANKED - within), "offset": within}
+        rows = connection.execute(query, {**parameters, **page})
+        found += [row["id"] for row in rows]
+        if len(rows) < page["limit"]:
+            break
+        limit, offset = limit - len(rows), offset + len(rows)
+    return found
+
+
+def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int, after: int = 0) -> list[int]:
+    condition = text_condition(tree, column="t.haystack")
+    query = _query("scan_oldest" if search.sort == "oldest" else "scan_newest").replace("{condition}", condition.sql)
+    page = {"limit": limit, "offset": offset, "after": after}
+    return [row["id"] for row in connection.execute(query, {**search.parameters, **condition.parameters, **page})]
+
+
+def _any(connection: Connection, search: Search, tree: Node) -> bool:
+    """Whether an earlier page has hits, so that an empty one is the end of them."""
+    return search.offset > 0 and bool(_match(connection, search, tree, limit=1, offset=0))
+
+
+def _may_be_part_of_word(tree: Node) -> bool:
+    """Whether every term is long enough; of letters beyond ASCII the index may know none, so they may be short."""
+    texts = [term.text for term in terms(tree)]
+    return all(len(text) >= _SUBSTRING_CHARS for text in texts) or not all(text.isascii() for text in texts)
+
+
+def _query(name: str) -> str:
+    return QUERIES[name].replace("{visible}", QUERIES["search_filter"])
+
+
+def _hits(
+    connection: Connection, search: Search, ids: Sequence[int], tree: Node, *, marked: bool
+) -> list[dict[str, Any]]:
+    if not ids:
+        return []
+    wanted = list(terms(tree))
+    show = marked_snippet if marked else excerpt
+    parameters = {"ids": json.dumps(list(ids)), "include_inactive": int(search.include_inactive)}
+    hits = []
+    for row in connection.execute(QUERIES["fetch_hits"], parameters):
+        content = _text(row["content"])
+        hits.append(
+            {name: row[name] for name in ("id", "session_id", "role")}
+            | {"snippet": show((content, row["tool_name"], _text(row["tool_calls"])), wanted)}
+            | {name: row[name] for name in ("timestamp", "tool_name", "source", "model", "session_started")}
+            | {"context": _context(row, content)}
+        )
+    return hits
+
+
+def _context(row: Mapping[str, Any], content: str | None) -> list[dict[str, Any]]:
+    neighbours = (
+        (row["before_role"], _text(row["before_content"])),
+        (row["role"], content),
+        (row["after_role"], _text(row["after_content"])),
+    )
+    return [{"role": role, "content": (text or "")[:_CONTEXT_CHARS]} for role, text in neighbours if role is not None]
+
+
+def _text(stored: bytes | None) -> str | None:
+    """Return a text that came as bytes, which may end inside a letter."""
+    return None if stored is None else scrubbed(stored.decode("utf-8", "ignore"))

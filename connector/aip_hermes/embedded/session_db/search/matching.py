@@ -1,0 +1,75 @@
+"""A tree of terms in the two languages of SQLite: an expression of its word index, a condition on plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
+
+__all__ = ["Condition", "match_expression", "text_condition", "written_as"]
+
+_LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def match_expression(node: Node) -> str:
+    """Return the expression for MATCH. Every term is quoted, so that nothing in it is an operator."""
+    match node:
+        case Term(text, prefix):
+            return f'"{text}"{" *" if prefix else ""}'
+        case All(parts):
+            return " AND ".join(_grouped(part) for part in parts)
+        case Either(parts):
+            return " OR ".join(_grouped(part) for part in parts)
+        case Without(kept, dropped):
+            return f"{_grouped(kept)} NOT ({' OR '.join(_grouped(part) for part in dropped)})"
+
+
+class Condition:
+    """SQL on a column that holds lower-cased text, and its parameters."""
+
+    def __init__(self, node: Node, *, column: str) -> None:
+        self.parameters: dict[str, str] = {}
+        self._column = column
+        self.sql = self._of(node)
+
+    def _of(self, node: Node) -> str:
+        match node:
+            case Term(text, _):
+                return _balanced([self._contains(form) for form in written_as(text)], "OR")
+            case All(parts):
+                return _balanced([self._of(part) for part in parts], "AND")
+            case Either(parts):
+                return _balanced([self._of(part) for part in parts], "OR")
+            case Without(kept, dropped):
+                return f"({self._of(kept)} AND NOT {_balanced([self._of(part) for part in dropped], 'OR')})"
+
+    def _contains(self, text: str) -> str:
+        name = f"text_{len(self.parameters)}"
+        self.parameters[name] = text
+        return f"instr({self._column}, :{name}) > 0"
+
+
+def text_condition(node: Node, *, column: str) -> Condition:
+    """Return a condition: terms as substrings, phrases to the letter."""
+    return Condition(node, column=column)
+
+
+def written_as(text: str) -> list[str]:
+    """Return the spellings to look for in lower-cased text; the engine's `lower` knows the letters of ASCII alone."""
+    if text.isascii():
+        return [text.translate(_LOWER)]
+    forms = (text, text.lower(), text.upper(), text.capitalize())
+    return list(dict.fromkeys(form.translate(_LOWER) for form in forms))
+
+
+def _grouped(node: Node) -> str:
+    return match_expression(node) if isinstance(node, Term) else f"({match_expression(node)})"
+
+
+def _balanced(parts: Sequence[str], operator: str) -> str:
+    """Join as a balanced tree: the engine bounds the depth of an expression, not its width."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return f"({_balanced(parts[:half], operator)} {operator} {_balanced(parts[half:], operator)})"
