@@ -149,4 +149,9 @@ PROMISES = (
         source="design §6",
         sentence="The runtime's schema and each of its queries, written once, are taken by PostgreSQL as they are.",
     ),
+    Promise(
+        id="database:queries:dialect",
+        source="design §6",
+        sentence="A query that PostgreSQL reads in other words keeps its name; one engine never has a query alone.",
+    ),
 )

@@ -62,7 +62,8 @@ class PostgresConnection(Connection):
     def execute(self, query: str, params: Mapping[str, Any] = {}) -> list[dict[str, Any]]:
         """Run one statement with `:name` parameters and return all its rows as dictionaries, RETURNING included."""
         cursor = self._cursor
-        cursor.execute(translated_query(query).encode(), parameters(params))
+        written = getattr(query, "postgres", None) or query
+        cursor.execute(translated_query(written).encode(), parameters(params))
         self._changes = cursor.rowcount
         if cursor.description is None:
             return []
@@ -72,7 +73,8 @@ class PostgresConnection(Connection):
     def tuples(self, query: str, params: Mapping[str, Any] = {}) -> list[tuple[Any, ...]]:
         """Run one SELECT and return its rows as tuples in the order of its columns."""
         cursor = self._cursor
-        cursor.execute(translated_query(query).encode(), parameters(params))
+        written = getattr(query, "postgres", None) or query
+        cursor.execute(translated_query(written).encode(), parameters(params))
         return [tuple(map(in_rows, row)) for row in cursor]
 
 

@@ -16,7 +16,7 @@ __all__ = ["READ", "WRITE", "CommitLost", "Raw", "fate", "in_transaction"]
 T = TypeVar("T")
 Raw = psycopg.Connection[tuple[Any, ...]]
 
-WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
+WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT pg_current_xact_id()::text"
 READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
@@ -24,7 +24,7 @@ _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR, Transactio
 
 class CommitLost(Exception, Generic[T]):
     """The connection broke while COMMIT was under way. result: what the operation would have answered. transaction: the
-    server's id of it, None where it changed nothing.
+    server's id of it, None where it only read.
     """
 
     def __init__(self, result: T, transaction: str | None) -> None:
@@ -35,14 +35,16 @@ class CommitLost(Exception, Generic[T]):
 
 def in_transaction(raw: Raw, begin: bytes, function: Callable[[psycopg.Cursor[tuple[Any, ...]]], T]) -> T:
     """Run `function` between BEGIN and COMMIT; whatever it raises undoes everything. Raises CommitLost."""
-    raw.execute(begin)
+    # A write has its id before anything else: whoever reads a log by the numbers of its rows knows by these ids which
+    # of them may still come.
+    begun = raw.execute(begin, prepare=False)
     try:
+        transaction = None if begin is READ else _id_in(begun)
         with raw.cursor() as cursor:
             result = function(cursor)
         if raw.info.transaction_status is TransactionStatus.INERROR:
             # COMMIT would be answered without an error and keep nothing.
             raise RuntimeError("the operation went on after the server had refused one of its statements")
-        transaction = None if begin is READ else _id_of(raw)
     except BaseException:
         if raw.info.transaction_status in _OPEN:
             with suppress(psycopg.Error):  # a broken connection has undone it already
@@ -60,7 +62,7 @@ def in_transaction(raw: Raw, begin: bytes, function: Callable[[psycopg.Cursor[tu
 def fate(raw: Raw, transaction: str | None) -> Literal["committed", "aborted", "in progress"]:
     """Return what the server says of a transaction whose COMMIT was sent on another connection.
 
-    One without an id changed nothing, which is as good as undone.
+    One without an id only read, which is as good as undone.
     """
     if transaction is None:
         return "aborted"
@@ -74,6 +76,7 @@ def fate(raw: Raw, transaction: str | None) -> Literal["committed", "aborted", "
             return "aborted"
 
 
-def _id_of(raw: Raw) -> str | None:
-    row = raw.execute(b"SELECT pg_current_xact_id_if_assigned()::text").fetchone()
+def _id_in(begun: psycopg.Cursor[tuple[Any, ...]]) -> str | None:
+    begun.nextset()
+    row = begun.fetchone()
     return row[0] if row else None
