@@ -10,8 +10,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from aip_hermes.database import Connection, StoreConflict, StoreRefused, StoreUnavailable
-from aip_hermes.database.postgres import PostgresDatabase, pool_settings, postgres_address
+from aip_hermes.database import (
+    Connection,
+    StoreConflict,
+    StoreRefused,
+    StoreUnavailable,
+    pool_settings,
+    postgres_address,
+)
+from aip_hermes.database.postgres import PostgresDatabase
 from tests.support.postgres import running_postgres
 from tests.support.postgres_relay import CommitCutter
 

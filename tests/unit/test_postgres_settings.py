@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aip_hermes.database.postgres import PoolSettings, pool_settings, postgres_address
+from aip_hermes.database import PoolSettings, pool_settings, postgres_address
 
 pytestmark = pytest.mark.requirement("database:postgres:settings")
 

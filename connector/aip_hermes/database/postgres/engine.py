@@ -23,14 +23,14 @@ from psycopg import errors, sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from aip_hermes.database import migrations as numbered
+from aip_hermes.database.address import PostgresAddress
 from aip_hermes.database.connection import Connection, Note
 from aip_hermes.database.failures import StoreClosed, StoreUnavailable
+from aip_hermes.database.pool_settings import PoolSettings
 from aip_hermes.database.postgres import schema as schemas
-from aip_hermes.database.postgres.address import PostgresAddress
 from aip_hermes.database.postgres.ddl import translated_ddl
 from aip_hermes.database.postgres.dialect import in_rows, parameters, translated_query
 from aip_hermes.database.postgres.failures import must_be_repeated, translated
-from aip_hermes.database.postgres.pool_settings import PoolSettings
 from aip_hermes.database.postgres.transaction import READ, WRITE, CommitLost, Raw, fate, in_transaction
 from aip_hermes.ports import Clock, SystemClock
 

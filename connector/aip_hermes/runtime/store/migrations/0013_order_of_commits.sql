@@ -1,0 +1,2 @@
+-- One writer numbers its events in the order of its commits. Where several share a store, the other dialect of this file
+-- keeps who wrote an event, so that a reader of the log passes none that is still to come.
