@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
 from aip_hermes.embedded.faults import FAULTS
+from aip_hermes.embedded.faults.exchange import LATE_S, LOCKED_S
 from tests.support.embedded_endpoint import GatedModel, RecordingModel, Running, code_of, endpoint, served
 
 TURN = ["one", "Reply 1"]
 
 
 class HeldClock:
-    """The real time; who sleeps ten seconds waits for `gate`."""
+    """The real time; who is late, or holds a lock, waits for `gate`."""
 
     def __init__(self) -> None:
         self.asleep = asyncio.Event()
@@ -29,7 +32,7 @@ class HeldClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        if seconds != 10:
+        if seconds not in (LATE_S, LOCKED_S):
             await asyncio.Event().wait()
         self.asleep.set()
         await self.gate.wait()
@@ -151,7 +154,7 @@ async def test_the_events_of_a_run_end_without_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("operation", ["session_create", "session_chat", "session_fork", "session_delete"])
 @pytest.mark.requirement("embedded:faults:locked")
-async def test_a_locked_database_is_503_and_changes_nothing(tmp_path: Path, operation: str) -> None:
+async def test_a_refused_database_is_503_and_changes_nothing(tmp_path: Path, operation: str) -> None:
     requests = {
         "session_create": ("POST", "/api/sessions", {"id": "t"}),
         "session_chat": ("POST", "/api/sessions/s/chat", {"message": "one"}),
@@ -162,7 +165,7 @@ async def test_a_locked_database_is_503_and_changes_nothing(tmp_path: Path, oper
     async with endpoint(tmp_path) as hermes:
         await hermes.create("s")
         before = await hermes.session("s")
-    async with endpoint(tmp_path, faults=[f"locked-database:{operation}:1"]) as hermes:
+    async with endpoint(tmp_path, faults=[f"refused-database:{operation}:1"]) as hermes:
         answer = await hermes.client.request(method, path, json=body)
         assert code_of(answer) == (503, "session_db_unavailable")
         assert await hermes.session("s") == before
@@ -170,9 +173,60 @@ async def test_a_locked_database_is_503_and_changes_nothing(tmp_path: Path, oper
         assert (await hermes.client.request(method, path, json=body)).is_success
 
 
+@pytest.mark.parametrize(
+    ("operation", "path", "body"),
+    [("session_create", "/api/sessions", {"id": "t"}), ("session_fork", "/api/sessions/s/fork", {"id": "t"})],
+)
+@pytest.mark.requirement("embedded:faults:locked")
+async def test_a_write_waits_for_a_locked_database_and_reads_do_not(
+    tmp_path: Path, operation: str, path: str, body: dict[str, str]
+) -> None:
+    clock = HeldClock()
+    async with (
+        endpoint(tmp_path, faults=[f"locked-database:{operation}:1"], clock=clock) as hermes,
+        asyncio.timeout(30),
+    ):
+        await hermes.create("s") if operation != "session_create" else await hermes.db.create_session("s", "api_server")
+        waiting = asyncio.create_task(hermes.client.post(path, json=body))
+        await clock.asleep.wait()
+        with (
+            closing(sqlite3.connect(hermes.db.path, timeout=0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        assert (await hermes.session("s"))["id"] == "s"
+        assert (await hermes.db.get_session("t"), waiting.done()) == (None, False)
+        clock.gate.set()
+        assert (await waiting).status_code == 201
+        assert (await hermes.session("t"))["id"] == "t"
+
+
+@pytest.mark.requirement("embedded:faults:locked")
+async def test_a_read_meets_a_locked_database_unharmed_and_the_lock_is_gone_with_its_request(tmp_path: Path) -> None:
+    clock = HeldClock()
+    async with endpoint(tmp_path, faults=["locked-database:session:1"], clock=clock) as hermes, asyncio.timeout(30):
+        await hermes.create("s")
+        assert (await hermes.session("s"))["id"] == "s"
+        assert (await hermes.create("t"))["id"] == "t"
+
+
+@pytest.mark.requirement("embedded:faults:counted", "embedded:compression:in-place")
+async def test_one_request_meets_a_compression_and_another_fault(tmp_path: Path) -> None:
+    model = RecordingModel()
+    async with served(tmp_path, model=model, faults=["compress-in-place+lost-answer:session_chat:1"]) as hermes:
+        await hermes.create("s")
+        for number in range(4):
+            await hermes.db.append_message("s", "user", f"question {number}")
+            await hermes.db.append_message("s", "assistant", f"answer {number}", finish_reason="stop")
+        with pytest.raises(httpx.TransportError):
+            await hermes.chat("s", "one")
+        assert (await stored(hermes))[-2:] == TURN
+        assert any(text.startswith("[CONTEXT COMPACTION") for text in await stored(hermes))
+
+
 @pytest.mark.requirement("embedded:faults:counted")
 async def test_faults_meet_their_operation_in_order_and_nobody_without_the_key(tmp_path: Path) -> None:
-    faults = ["html-502:session:2", "locked-database:session:1"]
+    faults = ["html-502:session:2", "refused-database:session:1"]
     async with endpoint(tmp_path, faults=faults) as hermes:
         await hermes.create("s")
         stranger = await hermes.client.get("/api/sessions/s", headers={"Authorization": "Bearer wrong"})
@@ -192,6 +246,10 @@ async def test_faults_meet_their_operation_in_order_and_nobody_without_the_key(t
         ("lost-answer:session_chat", "lost-answer:session_chat:1"),
         ("lost-answer:session_chat:0", "lost-answer:session_chat:1"),
         ("lost-answer:session_chat:-1", "lost-answer:session_chat:1"),
+        ("lost-answer+compress:session_chat:1", "first"),
+        ("compress+nonsense:session_chat:1", "lost-answer"),
+        ("compress+lost-answer:session_fork:1", "session_chat"),
+        ("compress+compress-in-place:session_chat:1", "first"),
         ("lost-answer:session_chat:1:1", "lost-answer:session_chat:1"),
         ("lost-answer:session_chat:99999999999999999999", "1000000"),
     ],

@@ -49,13 +49,14 @@ PROMISES = (
     Promise(
         id="embedded:faults:locked",
         source="design §7, D11",
-        sentence="With a locked database a request is 503 session_db_unavailable and changes nothing.",
+        sentence="While somebody else holds the store's write lock a write waits and is carried out when it opens, and "
+        "reads go on; with a store that can't be used a request is 503 session_db_unavailable and changes nothing.",
     ),
     Promise(
         id="embedded:faults:counted",
         source="design §7",
-        sentence="A fault meets as many requests of its operation as were asked for, in order, and no request without "
-        "the key.",
+        sentence="A fault meets as many requests of its operation as were asked for, in order, also together with a "
+        "compression, and no request without the key.",
     ),
     Promise(
         id="embedded:faults:names",

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from aip_hermes.embedded.api.answers import Refusal
 from aip_hermes.embedded.api.endpoint import Endpoint
+from aip_hermes.embedded.api.failures import failure_answer
 from aip_hermes.embedded.api.reads import OPERATIONS
 from aip_hermes.embedded.api.requests import check_key
 from aip_hermes.embedded.faults import FaultPlan
@@ -50,7 +51,16 @@ class Application(Starlette):
         if deed is None:
             await super().__call__(scope, receive, send)
             return
-        await deed(Exchange(app=super().__call__, scope=scope, receive=receive, send=send, clock=self.endpoint.clock))
+        exchange = Exchange(
+            app=super().__call__,
+            failed=failure_answer,
+            scope=scope,
+            receive=receive,
+            send=send,
+            clock=self.endpoint.clock,
+            store=self.endpoint.db.path,
+        )
+        await deed(exchange)
 
 
 def _operation(scope: Scope) -> str | None:

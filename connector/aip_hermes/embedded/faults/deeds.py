@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Final
 
 from starlette.responses import HTMLResponse
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from aip_hermes.database import StoreUnavailable
-from aip_hermes.embedded.api.failures import failure_answer
 from aip_hermes.embedded.faults.exchange import COMPRESSION, LATE_S, Exchange
 
-__all__ = ["Deed"]
+__all__ = ["Deed", "after"]
 
 Deed = Callable[[Exchange], Awaitable[None]]
 
@@ -112,9 +111,27 @@ async def no_terminal_event(exchange: Exchange) -> None:
 
 
 async def locked_database(exchange: Exchange) -> None:
-    """Nothing is carried out: the store is locked by somebody else."""
-    locked = StoreUnavailable("the store is not available: database is locked", kind="locked")
-    await failure_answer(locked)(exchange.scope, exchange.receive, exchange.send)
+    """Somebody else holds the store's write lock: what writes waits for it, what only reads does not."""
+    async with exchange.store_locked():
+        await exchange.app(exchange.scope, exchange.receive, exchange.send)
+
+
+async def refused_database(exchange: Exchange) -> None:
+    """Nothing is carried out: the store can't be used."""
+    refused = StoreUnavailable("the store is not available: a fault was asked for", kind="locked")
+    await exchange.failed(refused)(exchange.scope, exchange.receive, exchange.send)
+
+
+def after(first: Deed, then: Deed) -> Deed:
+    """Return both on one request: it is carried out as `first` has it, and `then` hides what came of it."""
+
+    async def both(exchange: Exchange) -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await first(replace(exchange, scope=scope, receive=receive, send=send))
+
+        await then(replace(exchange, app=app))
+
+    return both
 
 
 async def compress(exchange: Exchange) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aip_hermes.ports import Clock
 
-__all__ = ["COMPRESSION", "LATE_S", "Exchange"]
+__all__ = ["COMPRESSION", "LATE_S", "LOCKED_S", "Exchange"]
 
 COMPRESSION: Final = "aip_hermes.compression"
 """Where the scope of a request says that its turn begins with a compression: `in-place` or `rotating`."""
@@ -18,16 +22,22 @@ COMPRESSION: Final = "aip_hermes.compression"
 LATE_S: Final = 10.0
 """How long what comes late is held back, in seconds."""
 
+LOCKED_S: Final = 16.0
+"""How long somebody else holds the store's write lock, in seconds: as long as Hermes itself waits for it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """app: what would answer. clock: for what is late."""
+    """app: what would answer. failed: what answers for a failure. clock: for what is late. store: the file behind the
+    application; None where it has none."""
 
     app: ASGIApp
+    failed: Callable[[Exception], ASGIApp]
     scope: Scope
     receive: Receive
     send: Send
     clock: Clock
+    store: Path | None = None
 
     async def carried_out(self) -> list[Message]:
         """Let the request be carried out to its end and return the answer instead of sending it."""
@@ -75,6 +85,26 @@ class Exchange:
         """Wait for the end of the connection."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+    @asynccontextmanager
+    async def store_locked(self) -> AsyncGenerator[None, None]:
+        """Hold the write lock of the store, as another process does, until the block ends or LOCKED_S is over."""
+        if self.store is None:
+            yield
+            return
+        held = sqlite3.connect(f"file:{self.store}?mode=rw", uri=True, isolation_level=None, check_same_thread=False)
+        with closing(held):
+            await asyncio.to_thread(held.execute, "BEGIN IMMEDIATE")
+            opening = asyncio.create_task(self._open_after(held))
+            try:
+                yield
+            finally:
+                opening.cancel()
+                await asyncio.gather(opening, return_exceptions=True)
+
+    async def _open_after(self, held: sqlite3.Connection) -> None:
+        await self.clock.sleep(LOCKED_S)
+        held.execute("ROLLBACK")
 
     @property
     def _transport(self) -> Any:

@@ -14,6 +14,7 @@ __all__ = ["FAULTS", "Fault", "FaultPlan"]
 
 _MOST: Final = 1_000_000
 _CHATS: Final = frozenset({"session_chat", "session_chat_stream"})
+_COMPRESSIONS: Final = frozenset({"compress", "compress-in-place"})
 _STREAMS: Final = frozenset({"session_chat_stream", "run_events", "chat_completions", "responses"})
 
 
@@ -52,7 +53,11 @@ FAULTS: Final[Mapping[str, Fault]] = {
         operations=_STREAMS,
     ),
     "locked-database": Fault(
-        deed=deeds.locked_database, sentence="nothing is carried out; answered 503 `session_db_unavailable`"
+        deed=deeds.locked_database,
+        sentence="somebody else holds the store's write lock for 16 seconds; a write waits for it, and is carried out",
+    ),
+    "refused-database": Fault(
+        deed=deeds.refused_database, sentence="nothing is carried out; answered 503 `session_db_unavailable`"
     ),
     "compress": Fault(
         deed=deeds.compress,
@@ -72,14 +77,15 @@ class FaultPlan:
     """Which faults still wait, per operation, in the order they were asked for. Each meets one request."""
 
     def __init__(self, wanted: Iterable[str] = (), *, operations: Iterable[str]) -> None:
-        """Take `NAME:OPERATION:COUNT`, e.g. `lost-answer:session_chat:1`. Raises ValueError, which says what is wrong
-        and lists what there is.
+        """Take `NAME:OPERATION:COUNT`, e.g. `lost-answer:session_chat:1`. NAME may be a compression and another one,
+        `compress+lost-answer`: one request meets both. Raises ValueError, which says what is wrong and lists what
+        there is.
         """
         known = sorted(operations)
         self._waiting: dict[str, deque[Deed]] = {}
         for text in wanted:
-            name, operation, count = _parsed(text, known)
-            self._waiting.setdefault(operation, deque()).extend([FAULTS[name].deed] * count)
+            deed, operation, count = _parsed(text, known)
+            self._waiting.setdefault(operation, deque()).extend([deed] * count)
 
     def next(self, operation: str) -> Deed | None:
         """Take the fault that the next request of this operation meets."""
@@ -87,14 +93,19 @@ class FaultPlan:
         return waiting.popleft() if waiting else None
 
 
-def _parsed(text: str, known: list[str]) -> tuple[str, str, int]:
-    name, _, rest = text.partition(":")
+def _parsed(text: str, known: list[str]) -> tuple[Deed, str, int]:
+    names, _, rest = text.partition(":")
     operation, _, count = rest.partition(":")
-    if name not in FAULTS:
-        raise ValueError(f"no such fault: {name}; there are: {', '.join(sorted(FAULTS))}")
-    possible = sorted(FAULTS[name].operations or known)
-    if operation not in possible:
-        raise ValueError(f"{name} meets no operation {operation!r}; it meets: {', '.join(possible)}")
+    first, _, second = names.partition("+")
+    for name in (first, second) if second else (first,):
+        if name not in FAULTS:
+            raise ValueError(f"no such fault: {name}; there are: {', '.join(sorted(FAULTS))}")
+        possible = sorted(FAULTS[name].operations or known)
+        if operation not in possible:
+            raise ValueError(f"{name} meets no operation {operation!r}; it meets: {', '.join(possible)}")
+    if second and (first not in _COMPRESSIONS or second in _COMPRESSIONS):
+        raise ValueError(f"{names}: only {' and '.join(sorted(_COMPRESSIONS))} go together with another fault, first")
     if not (count.isascii() and count.isdigit()) or len(count) > 9 or not 0 < int(count) <= _MOST:
-        raise ValueError(f"{text}: give a count from 1 to {_MOST}, as in {name}:{operation}:1")
-    return name, operation, int(count)
+        raise ValueError(f"{text}: give a count from 1 to {_MOST}, as in {names}:{operation}:1")
+    deed = FAULTS[first].deed
+    return (deeds.after(deed, FAULTS[second].deed) if second else deed), operation, int(count)
