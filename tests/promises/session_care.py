@@ -60,4 +60,27 @@ PROMISES = (
         source="Sessions §5.7",
         sentence="A vacuum gives the room of removed rows back while readers read and writers wait.",
     ),
+    Promise(
+        id="session-store:usage:sums",
+        source="Sessions §5.9, §2.1",
+        sentence="Reports add to the row, or replace its sums where they are absolute; the first one fixes model and "
+        "billing route, counters hold more than 32 bits, and a missing row is made.",
+    ),
+    Promise(
+        id="session-store:usage:by-model",
+        source="Sessions §5.9, §2.4",
+        sentence="Reports that are not absolute add to sums by model, route and task, side tasks to those alone, and "
+        "these go with their session.",
+    ),
+    Promise(
+        id="session-store:usage:impossible",
+        source="Sessions §5.9",
+        sentence="What is no possible count or cost counts as none.",
+    ),
+    Promise(
+        id="session-store:usage:queue",
+        source="Sessions §5.9",
+        sentence="Queued reports are stored in order without being waited for, also by closing, and none is lost while "
+        "another process has the store locked.",
+    ),
 )

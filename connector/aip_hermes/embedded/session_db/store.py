@@ -15,6 +15,7 @@ from aip_hermes.embedded.session_db.methods.reading import ReadMethods
 from aip_hermes.embedded.session_db.methods.search import SearchMethods
 from aip_hermes.embedded.session_db.methods.titles import TitleMethods
 from aip_hermes.embedded.session_db.methods.transcripts import TranscriptMethods
+from aip_hermes.embedded.session_db.methods.usage import UsageMethods
 from aip_hermes.embedded.session_db.store_file import APPLICATION_ID, StoreFile
 
 __all__ = ["APPLICATION_ID", "SessionDB"]
@@ -29,6 +30,7 @@ class SessionDB(
     ListMethods,
     LineageMethods,
     PruneMethods,
+    UsageMethods,
     SearchMethods,
     StoreFile,
 ):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from aip_hermes.embedded.session_db import transcript
-from aip_hermes.embedded.session_db.store_file import StoreFile
+from aip_hermes.embedded.session_db.methods.usage import UsageMethods
 
 __all__ = ["ListMethods"]
 
 
-class ListMethods(StoreFile):
+class ListMethods(UsageMethods):
     """Pages of sessions."""
 
     async def list_sessions_rich(
@@ -30,6 +30,7 @@ class ListMethods(StoreFile):
         By default one entry per conversation: roots, forks and resets, a compressed root shown as its continuation with
         `_lineage_root_id`. compact_rows: without prompt texts.
         """
+        await self.flush_token_counts()
         return await self.read(
             lambda c: transcript.listing(
                 c,

@@ -19,6 +19,7 @@ QUERIES: Final = Queries.load(
         "responses.sql",
         "removal.sql",
         "pruning.sql",
+        "usage.sql",
         "search_sqlite.sql",
     ),
 )

@@ -1,0 +1,91 @@
+"""Methods that account what sessions used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Final
+
+import structlog
+
+from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db import usage
+from aip_hermes.embedded.session_db.store_file import StoreFile
+from aip_hermes.embedded.session_db.usage import Report
+from aip_hermes.embedded.session_db.usage_queue import UsageQueue
+from aip_hermes.ports import Clock
+
+__all__ = ["UsageMethods"]
+
+log = structlog.get_logger(__name__)
+
+_CLOSING_S: Final = 10.0
+
+
+class UsageMethods(StoreFile):
+    """Tokens and costs. `used` everywhere: the members of `usage.Report`, by keyword.
+
+    What is no possible count or cost counts as none. Counters are of 64 bits.
+    """
+
+    def __init__(
+        self, dsn_or_path: PathLike[str] | str | None = None, read_only: bool = False, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(dsn_or_path, read_only, clock=clock)
+        self._reports = UsageQueue(self._account)
+
+    async def close(self) -> None:
+        """Store the queued usage, finish what waits and close; any number of times."""
+        if not self._closed and not await self._reports.flush(timeout_s=_CLOSING_S):
+            log.warning("session_db.usage_lost", reports=len(self._reports))
+        await super().close()
+
+    async def update_token_counts(
+        self, session_id: str, input_tokens: int = 0, output_tokens: int = 0, model: str | None = None, **used: Any
+    ) -> None:
+        """Add what a call used to the row and to the sums by model; a missing row is made with the source `unknown`.
+
+        absolute=True: the given sums, api_call_count included, take the place of those on the row; costs that are not
+        given stay. The first accounted call fixes model and billing route, later ones fill what is unknown.
+        """
+        await self._account([_report(session_id, input_tokens, output_tokens, model, used)])
+
+    async def queue_token_counts(
+        self, session_id: str, input_tokens: int = 0, output_tokens: int = 0, model: str | None = None, **used: Any
+    ) -> None:
+        """The same, soon: returns at once, and a task of the store writes several reports together.
+
+        What waits is stored before a listing and when the store closes.
+        """
+        self._check_open()
+        self._reports.put(_report(session_id, input_tokens, output_tokens, model, used))
+
+    async def flush_token_counts(self, timeout: float = 5.0) -> bool:
+        """Wait until all queued usage is stored; False where it is not after so many seconds."""
+        self._check_open()
+        return await self._reports.flush(timeout_s=timeout)
+
+    async def record_auxiliary_usage(
+        self, session_id: str, task: str, *, model: str | None = None, api_call_count: int = 1, **used: Any
+    ) -> None:
+        """Add what a side task (a title, a summary) used to the sums by model alone; the row's own sums stay."""
+        now = self._now()
+        report = Report(session_id=session_id, model=model, api_call_count=api_call_count, **used)
+        await self.write(lambda c: usage.account_auxiliary(c, report, task=task, now=now))
+
+    async def get_model_usage(self, session_id: str) -> list[dict[str, Any]]:
+        """Return the sums by model, billing route and task ('' is the conversation), the first used one first."""
+        return await self.read(lambda c: usage.by_model(c, session_id))
+
+    async def _account(self, reports: Sequence[Report]) -> None:
+        now = self._now()
+
+        def together(connection: Connection) -> None:
+            for report in reports:
+                usage.account(connection, report, now=now)
+
+        await self.write(together)
+
+
+def _report(session_id: str, input_tokens: int, output_tokens: int, model: str | None, used: dict[str, Any]) -> Report:
+    return Report(session_id=session_id, input_tokens=input_tokens, output_tokens=output_tokens, model=model, **used)
