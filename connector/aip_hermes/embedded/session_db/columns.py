@@ -20,7 +20,9 @@ __all__ = [
     "MESSAGE_COLUMNS",
     "SESSION_COLUMNS",
     "decoded_columns",
+    "decoded_content",
     "decoded_tool_calls",
+    "encoded_content",
     "message_parameters",
     "message_row",
     "preview_of",
@@ -57,6 +59,8 @@ MESSAGE_COLUMNS: Final = (
 _MARK = "\0json:"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _PREVIEW_CHARS = 60
+_SKILL = re.compile(r'\[IMPORTANT: The user has invoked the "(?P<name>[^"\n]+)" skill')
+_SKILL_INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 _REASONING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 
@@ -77,7 +81,7 @@ def message_row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def decoded_columns(row: dict[str, Any]) -> dict[str, Any]:
     """Decode content, tool calls and display metadata of a stored row in their place; returns `row`."""
-    row["content"] = _decoded_content(row["content"])
+    row["content"] = decoded_content(row["content"])
     if row["tool_calls"] is not None:
         row["tool_calls"] = decoded_tool_calls(row["tool_calls"])
     if row["display_metadata"] is not None:
@@ -92,12 +96,12 @@ def message_parameters(
 
     batch: `message_id` stands for `platform_message_id`, and reasoning is taken from assistant messages only.
     """
-    role = str(message["role"])
+    role = str(message.get("role") or "unknown")
     calls = decoded_tool_calls(message.get("tool_calls"))
     values: dict[str, Any] = {
         "session_id": session_id,
         "role": scrubbed(role),
-        "content": _encoded_content(message.get("content")),
+        "content": encoded_content(message.get("content")),
         "tool_calls": None if calls is None else json.dumps(calls),
         "tool_call_total": 0 if calls is None else len(calls),
         "timestamp": timestamp_of(message.get("timestamp"), default=default_timestamp),
@@ -150,9 +154,17 @@ def text_of(content: object) -> str:
 
 
 def preview_of(content: object) -> str:
-    """Return the first 60 characters on one line, with `...` where something was cut."""
-    text = scrubbed(text_of(content)).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").strip()
+    """Return the first 60 characters on one line, `...` where something was cut; a skill as its command."""
+    text = _as_command(scrubbed(text_of(content))).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").strip()
     return text if len(text) <= _PREVIEW_CHARS else text[:_PREVIEW_CHARS] + "..."
+
+
+def _as_command(text: str) -> str:
+    skill = _SKILL.match(text)
+    if skill is None:
+        return text
+    instruction = text.partition(_SKILL_INSTRUCTION)[2].partition("\n\n[")[0].strip()
+    return f"/{skill['name']} {instruction}".strip()
 
 
 def timestamp_of(value: object, *, default: float) -> float:
@@ -167,7 +179,8 @@ def timestamp_of(value: object, *, default: float) -> float:
     return seconds if math.isfinite(seconds) else default
 
 
-def _encoded_content(value: object) -> object:
+def encoded_content(value: object) -> object:
+    """Return what is stored for a content: text and numbers as they are, lists and objects as marked JSON."""
     if value is None or isinstance(value, bytes | int | float):
         return value
     if isinstance(value, str):
@@ -181,7 +194,8 @@ def _encoded_content(value: object) -> object:
     return scrubbed(str(value))
 
 
-def _decoded_content(value: object) -> object:
+def decoded_content(value: object) -> object:
+    """Return a stored content as it was given: lists and objects are decoded."""
     if isinstance(value, str) and value.startswith(_MARK):
         return json.loads(value[len(_MARK) :])
     return value

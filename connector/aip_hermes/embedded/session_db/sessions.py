@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aip_hermes.database import Connection
-from aip_hermes.embedded.session_db.columns import scrubbed, session_row
-from aip_hermes.embedded.session_db.errors import SessionExists, TitleRefused, UnknownSession
+from aip_hermes.embedded.session_db.columns import decoded_content, preview_of, scrubbed, session_row
+from aip_hermes.embedded.session_db.ending import end
+from aip_hermes.embedded.session_db.errors import SessionExists, UnknownSession
+from aip_hermes.embedded.session_db.model_config import config_text, edge_of, merged_config
 from aip_hermes.embedded.session_db.queries import QUERIES
-from aip_hermes.hermes_api import clean_title, lineage_base, next_lineage_title, title_problem
+from aip_hermes.embedded.session_db.titles import next_title, sanitized_title, set_title
 
 __all__ = [
     "NewSession",
     "change",
     "create",
     "create_absent",
+    "drop_prompt_if_unused",
     "end",
     "fetch",
+    "fetched",
     "fork",
-    "last_active",
+    "kept_prompt",
     "next_title",
     "sanitized_title",
     "set_title",
+    "sum_up",
 ]
 
 _INHERITED = ("cwd", "git_repo_root", "git_branch", "profile_name")
@@ -80,12 +84,12 @@ def create(connection: Connection, new: NewSession) -> str:
     if new.parent_session_id is not None:
         _inherit(connection, values, parent_id=str(values["parent_session_id"]))
     known = connection.execute(QUERIES["fetch_session"], {"id": values["id"]})
-    values["model_config"] = _merged_config(known[0]["model_config"] if known else None, _config_text(new.model_config))
-    values["edge"] = _edge(values["model_config"])
-    values["system_prompt_hash"] = _kept_prompt(connection, new.system_prompt)
+    stored, parent = (known[0]["model_config"], known[0]["parent_session_id"]) if known else (None, None)
+    values["model_config"] = merged_config(stored, config_text(new.model_config))
+    values["edge"] = edge_of(values["model_config"], parent=parent or values["parent_session_id"])
+    prompted = not known or known[0]["system_prompt_hash"] is None
+    values["system_prompt_hash"] = kept_prompt(connection, new.system_prompt) if prompted else None
     connection.execute(QUERIES["insert_session"], values)
-    if known:
-        connection.execute(QUERIES["drop_unused_prompts"])
     return new.id
 
 
@@ -96,44 +100,7 @@ def create_absent(connection: Connection, new: NewSession, *, title: object = No
     create(connection, new)
     if (cleaned := sanitized_title(title)) is not None:
         set_title(connection, new.id, cleaned)
-    return _fetched(connection, new.id)
-
-
-def end(connection: Connection, session_id: str, *, reason: str, at: float) -> None:
-    """Close the row unless it is closed; the first reason wins. An unknown id is nothing to do."""
-    connection.execute(
-        QUERIES["end_session"], {"id": scrubbed(session_id), "end_reason": scrubbed(reason), "ended_at": at}
-    )
-
-
-def sanitized_title(title: object) -> str | None:
-    """Return the cleaned title. Raises TitleRefused when it is too long."""
-    cleaned = clean_title(title)
-    if problem := title_problem(cleaned):
-        raise TitleRefused(problem)
-    return cleaned
-
-
-def set_title(connection: Connection, session_id: str, title: object) -> bool:
-    """Write a person's title; an empty one clears. False for an unknown id.
-
-    Raises TitleRefused for one too long or held by another row; a compressed ancestor hands its title over instead.
-    """
-    session_id = scrubbed(session_id)
-    cleaned = sanitized_title(title)
-    if not connection.execute(QUERIES["session_exists"], {"id": session_id}):
-        return False
-    if cleaned is not None:
-        for holder in connection.execute(QUERIES["title_holder"], {"title": cleaned, "id": session_id}):
-            ancestors = {row["id"] for row in connection.execute(QUERIES["compression_ancestors"], {"id": session_id})}
-            if holder["id"] not in ancestors:
-                raise TitleRefused(
-                    f"Title '{cleaned}' is already in use by session {holder['id']}", holder=holder["id"]
-                )
-            connection.execute(QUERIES["write_title"], {"id": holder["id"], "title": None, "title_source": None})
-    source = None if cleaned is None else "user"
-    connection.execute(QUERIES["write_title"], {"id": session_id, "title": cleaned, "title_source": source})
-    return True
+    return fetched(connection, new.id)
 
 
 def change(connection: Connection, session_id: str, changes: Mapping[str, object], *, at: float) -> dict[str, Any]:
@@ -142,13 +109,7 @@ def change(connection: Connection, session_id: str, changes: Mapping[str, object
         raise UnknownSession(session_id)
     if changes.get("end_reason"):
         end(connection, session_id, reason=str(changes["end_reason"]), at=at)
-    return _fetched(connection, session_id)
-
-
-def next_title(connection: Connection, title: str) -> str:
-    """Return the next free title of the lineage that `title` belongs to."""
-    rows = connection.execute(QUERIES["lineage_titles"], {"base": lineage_base(title)})
-    return next_lineage_title(title, (row["title"] for row in rows))
+    return fetched(connection, session_id)
 
 
 def fork(
@@ -183,37 +144,45 @@ def fork(
     end(connection, parent["id"], reason="branched", at=at)
     child_id = scrubbed(child_id)
     connection.execute(QUERIES["copy_messages"], {"source": parent["id"], "target": child_id})
-    totals = connection.execute(QUERIES["sum_up_transcript"], {"session_id": child_id})[0]
-    if totals["messages"]:
-        preview = connection.execute(QUERIES["fetch_session"], {"id": parent["id"]})[0]["preview"]
-        connection.execute(QUERIES["add_to_transcript"], {**totals, "id": child_id, "preview": preview})
-    return _fetched(connection, child_id)
+    sum_up(connection, child_id, counters=True)
+    return fetched(connection, child_id)
 
 
-def last_active(row: Mapping[str, Any]) -> float:
-    """Return the time of the last activity of a stored row: noted activity or newest message, else the start."""
-    times = [row[name] for name in ("last_activity_at", "newest_message_at") if row[name] is not None]
-    return float(max(times) if times else row["started_at"])
-
-
-def _fetched(connection: Connection, session_id: str) -> dict[str, Any]:
+def fetched(connection: Connection, session_id: str) -> dict[str, Any]:
+    """Return the session dictionary. Raises UnknownSession."""
     row = fetch(connection, session_id)
     if row is None:
         raise UnknownSession(session_id)
     return row
 
 
-def _inherit(connection: Connection, values: dict[str, Any], *, parent_id: str) -> None:
-    parent = fetch(connection, parent_id)
-    if parent is None:
-        raise UnknownSession(parent_id)
-    belongs = _INHERITED_AFTER_COMPRESSION if parent["end_reason"] == "compression" else ()
-    for name in (*_INHERITED, *belongs):
-        if values.get(name) is None:
-            values[name] = parent[name]
+def sum_up(connection: Connection, session_id: str, *, counters: bool) -> None:
+    """Derive again what the transcript contributes to its row, after rows left it or came back.
+
+    counters: count the live rows, too. Activity and preview are those of the rows that a person may see.
+    """
+    session_id = scrubbed(session_id)
+    (sums,) = connection.execute(QUERIES["sum_up_transcript"], {"session_id": session_id})
+    (newest,) = connection.execute(QUERIES["newest_visible_message"], {"session_id": session_id})
+    preview: str | None = None
+    for row in connection.execute(QUERIES["visible_user_messages"], {"session_id": session_id}):
+        if preview := preview_of(decoded_content(row["content"])):
+            break
+    connection.execute(
+        QUERIES["sum_up_session"],
+        {
+            "id": session_id,
+            "newest": newest["newest"],
+            "preview": preview or None,
+            "counters": int(counters),
+            "messages": sums["messages"],
+            "tool_calls": sums["tool_calls"],
+        },
+    )
 
 
-def _kept_prompt(connection: Connection, prompt: str | None) -> str | None:
+def kept_prompt(connection: Connection, prompt: str | None) -> str | None:
+    """Keep the text of a prompt, once for all rows, and return its hash; None for no prompt."""
     if not prompt:
         return None
     text = scrubbed(prompt)
@@ -222,36 +191,18 @@ def _kept_prompt(connection: Connection, prompt: str | None) -> str | None:
     return digest
 
 
-def _config_text(config: Mapping[str, Any] | str | None) -> str | None:
-    if not config:
-        return None
-    return config if isinstance(config, str) else json.dumps(config)
+def drop_prompt_if_unused(connection: Connection, digest: str | None) -> None:
+    """Remove a prompt that no row uses any more."""
+    if digest is not None:
+        connection.execute(QUERIES["drop_unused_prompt"], {"hash": digest})
 
 
-def _merged_config(stored: str | None, given: str | None) -> str | None:
-    if stored is None or given is None:
-        return stored or given
-    kept = _config(stored)
-    if set(kept) == {"_reset_from"}:
-        return json.dumps(_config(given) | kept)
-    return stored
-
-
-def _edge(config: str | None) -> str | None:
-    # A branch of a subagent's row is a person's: it must not go with the subagent.
-    markers = _config(config)
-    for marker, edge in (("_branched_from", "branch"), ("_delegate_from", "delegate"), ("_reset_from", "reset")):
-        if markers.get(marker):
-            return edge
-    return None
-
-
-def _config(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+def _inherit(connection: Connection, values: dict[str, Any], *, parent_id: str) -> None:
+    parent = fetched(connection, parent_id)
+    belongs = _INHERITED_AFTER_COMPRESSION if parent["end_reason"] == "compression" else ()
+    for name in (*_INHERITED, *belongs):
+        if values.get(name) is None:
+            values[name] = parent[name]
 
 
 def _clean(value: object) -> object:

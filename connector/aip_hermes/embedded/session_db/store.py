@@ -6,13 +6,20 @@ writes and see the last commit.
 
 from __future__ import annotations
 
+from aip_hermes.embedded.session_db.methods.activity import ActivityMethods
+from aip_hermes.embedded.session_db.methods.counting import CountMethods
 from aip_hermes.embedded.session_db.methods.creating import CreateMethods
 from aip_hermes.embedded.session_db.methods.ending import EndMethods
 from aip_hermes.embedded.session_db.methods.lineage import LineageMethods
 from aip_hermes.embedded.session_db.methods.listing import ListMethods
+from aip_hermes.embedded.session_db.methods.looking import LookMethods
+from aip_hermes.embedded.session_db.methods.portability import PortabilityMethods
 from aip_hermes.embedded.session_db.methods.pruning import PruneMethods
 from aip_hermes.embedded.session_db.methods.reading import ReadMethods
+from aip_hermes.embedded.session_db.methods.resuming import ResumeMethods
+from aip_hermes.embedded.session_db.methods.rewriting import RewriteMethods
 from aip_hermes.embedded.session_db.methods.search import SearchMethods
+from aip_hermes.embedded.session_db.methods.settings import SettingMethods
 from aip_hermes.embedded.session_db.methods.titles import TitleMethods
 from aip_hermes.embedded.session_db.methods.transcripts import TranscriptMethods
 from aip_hermes.embedded.session_db.methods.usage import UsageMethods
@@ -24,10 +31,17 @@ __all__ = ["APPLICATION_ID", "SessionDB"]
 class SessionDB(
     CreateMethods,
     TranscriptMethods,
+    RewriteMethods,
     ReadMethods,
+    LookMethods,
+    PortabilityMethods,
+    ResumeMethods,
     TitleMethods,
     EndMethods,
+    ActivityMethods,
+    SettingMethods,
     ListMethods,
+    CountMethods,
     LineageMethods,
     PruneMethods,
     UsageMethods,

@@ -61,6 +61,12 @@ class CreateMethods(StoreFile):
         )
         return await self.write(lambda c: sessions.create(c, new))
 
+    async def ensure_session(
+        self, session_id: str, source: str = "unknown", model: str | None = None, **fields: Any
+    ) -> str:
+        """Do what `create_session` does, with its fields."""
+        return await self.create_session(session_id, source, model=model, **fields)
+
     async def create_absent_session(
         self,
         session_id: str,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aip_hermes.database import Connection
-from aip_hermes.embedded.session_db import sessions, transcript
+from aip_hermes.embedded.session_db import sessions, titles, transcript
 from aip_hermes.embedded.session_db.columns import scrubbed
-from aip_hermes.embedded.session_db.conversation import conversation as as_conversation
-from aip_hermes.embedded.session_db.conversation import repair_message_sequence
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
@@ -16,7 +14,7 @@ __all__ = ["ReadMethods"]
 
 
 class ReadMethods(StoreFile):
-    """One row, its messages, its conversation."""
+    """One row, its messages, and whom an id or a title means."""
 
     async def get_session(self, session_id: str) -> dict[str, Any] | None:
         """Return the row, or None."""
@@ -26,7 +24,7 @@ class ReadMethods(StoreFile):
         """Return the row with exactly this title, or None."""
 
         def by_title(connection: Connection) -> dict[str, Any] | None:
-            rows = connection.execute(QUERIES["session_by_title"], {"title": title})
+            rows = connection.execute(QUERIES["session_by_title"], {"title": scrubbed(title)})
             return sessions.fetch(connection, rows[0]["id"]) if rows else None
 
         return await self.read(by_title)
@@ -62,31 +60,17 @@ class ReadMethods(StoreFile):
         """Return at most `limit` live messages after the first `offset`, and how many live ones there are: one view."""
         return await self.read(lambda c: transcript.message_page(c, session_id, limit=limit, offset=offset))
 
-    async def get_messages_as_conversation(
-        self,
-        session_id: str,
-        *,
-        include_inactive: bool = False,
-        repair_alternation: bool = False,
-        include_row_ids: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Return the transcript as a model reads it: role, content and what else a row has.
+    async def resolve_session_id(self, session_id_or_prefix: str) -> str | None:
+        """Return the id that this is or, where only one begins so, that one; None where there is none or several."""
+        return await self.read(lambda c: _resolved(c, scrubbed(session_id_or_prefix)))
 
-        repair_alternation: join neighbours and drop stray tool results; the rows stay as they are.
-        """
+    async def resolve_session_by_title(self, title: str) -> str | None:
+        """Return the row that goes on under a title: the newest `title #n`, else the one that has it exactly."""
+        return await self.read(lambda c: titles.resolve(c, title))
 
-        def conversation(connection: Connection) -> list[dict[str, Any]]:
-            asked = {"session_id": scrubbed(session_id), "include_inactive": int(include_inactive)}
-            found = as_conversation(
-                connection.tuples(QUERIES["fetch_told_messages"], asked), include_row_ids=include_row_ids
-            )
-            if repair_alternation:
-                repair_message_sequence(found)
-            return found
 
-        return await self.read(conversation)
-
-    async def message_count(self, session_id: str) -> int:
-        """Return how many rows the transcript has, hidden ones included."""
-        rows = await self.read(lambda c: c.execute(QUERIES["count_messages"], {"session_id": session_id}))
-        return int(rows[0]["messages"])
+def _resolved(connection: Connection, part: str) -> str | None:
+    if connection.execute(QUERIES["session_exists"], {"id": part}):
+        return part
+    rows = connection.execute(QUERIES["ids_with_prefix"], {"prefix": part}) if part else []
+    return str(rows[0]["id"]) if len(rows) == 1 else None

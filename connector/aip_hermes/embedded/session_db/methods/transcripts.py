@@ -20,7 +20,6 @@ class TranscriptMethods(StoreFile):
         session_id: str,
         role: str,
         content: object = None,
-        *,
         tool_name: str | None = None,
         tool_calls: Sequence[Any] | str | None = None,
         tool_call_id: str | None = None,
@@ -38,12 +37,18 @@ class TranscriptMethods(StoreFile):
         api_content: str | None = None,
         display_kind: str | None = None,
         display_metadata: object = None,
+        compression_lock_holder: str | None = None,
+        turn_lease_holder: str | None = None,
+        turn_lease_ttl_seconds: float = 300.0,
+        *,
         into_compressed: bool = False,
     ) -> int:
         """Append one message, count it on the row, return its row id.
 
+        turn_lease_holder: who must hold the lease of the conversation; one of theirs that has run out is renewed for
+        turn_lease_ttl_seconds. compression_lock_holder: not needed, a running compression keeps nobody from writing.
         into_compressed: as transcript.append.
-        Raises UnknownSession, CompressionSessionClosedError; then nothing is written.
+        Raises UnknownSession, CompressionSessionClosedError, SessionTurnLeaseLostError; then nothing is written.
         """
         message = {
             "role": role,
@@ -67,20 +72,46 @@ class TranscriptMethods(StoreFile):
             "display_metadata": display_metadata,
         }
         now = self._now()
+        guard = self._turn_guard(session_id, turn_lease_holder, ttl_seconds=turn_lease_ttl_seconds)
         (row_id,) = await self.write(
-            lambda c: transcript.append(c, session_id, [message], now=now, batch=False, into_compressed=into_compressed)
+            lambda c: transcript.append(
+                c, session_id, [message], now=now, batch=False, into_compressed=into_compressed, guard=guard
+            )
         )
         return row_id
 
-    async def append_messages_batch(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
-        """Append messages given by column names in one transaction; returns how many.
+    async def append_messages_batch(
+        self,
+        session_id: str,
+        messages: Sequence[Mapping[str, Any]],
+        compression_lock_holder: str | None = None,
+        turn_lease_holder: str | None = None,
+        chunk_rows: int | None = None,
+        turn_lease_ttl_seconds: float = 300.0,
+    ) -> int:
+        """Append messages given by column names in one transaction, or in one per `chunk_rows`; returns how many.
 
-        Row ids and session ids in them are ignored, so rows of another transcript may be given.
+        Row ids and session ids in them are ignored, so rows of another transcript may be given; `message_id` stands for
+        `platform_message_id`, and reasoning is taken from assistant messages only. Raises as append_message, and
+        ValueError for chunk_rows below 1.
         """
-        if not messages:
-            return 0
+        if chunk_rows is not None and chunk_rows <= 0:
+            raise ValueError("chunk_rows must be positive")
+        rows, total = list(messages), 0
+        step = chunk_rows or max(1, len(rows))
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            total += await self._append_together(session_id, part, turn_lease_holder, turn_lease_ttl_seconds)
+        return total
+
+    async def _append_together(
+        self, session_id: str, rows: Sequence[Mapping[str, Any]], holder: str | None, ttl_seconds: float
+    ) -> int:
         now = self._now()
-        return len(await self.write(lambda c: transcript.append(c, session_id, messages, now=now, batch=True)))
+        guard = self._turn_guard(session_id, holder, ttl_seconds=ttl_seconds)
+        return len(
+            await self.write(lambda c: transcript.append(c, session_id, rows, now=now, batch=True, guard=guard)),
+        )
 
     async def record_reply(
         self,

@@ -13,13 +13,17 @@ QUERIES: Final = Queries.load(
     names=(
         "sessions.sql",
         "messages.sql",
+        "rewriting.sql",
+        "settings.sql",
         "lineage.sql",
         "listing.sql",
+        "counting.sql",
         "jobs.sql",
         "responses.sql",
         "removal.sql",
         "pruning.sql",
         "usage.sql",
+        "portability.sql",
         "search_sqlite.sql",
     ),
 )

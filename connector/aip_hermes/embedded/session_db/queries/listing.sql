@@ -1,47 +1,142 @@
--- Pages of sessions.
+-- Pages and counts of sessions, in the dialect of SQLite: lists come as JSON, and the order of tables is the order of
+-- work, so that a page ends the walk along an index. `/*where*/`, `/*listable*/` and `/*tip*/`
+-- stand for the entries `listing_filter`, `listable` and `listed_tip`; `root` is the row that is shown.
 
--- name: list_roots
--- Rows that stand for a conversation: roots, forks and resets; a compressed one is as recent as its whole chain.
-WITH RECURSIVE listed AS (
-    SELECT s.*
-    FROM sessions AS s
-    LEFT JOIN sessions AS parent ON parent.id = s.parent_session_id
-    WHERE s.hidden = 0 AND (s.archived = 0 OR :include_archived) AND (:source IS NULL OR s.source = :source)
-      AND (
-        (s.parent_session_id IS NULL AND COALESCE(s.edge, '') <> 'delegate')
-        OR s.edge IN ('branch', 'reset')
-        OR (s.edge IS NULL AND parent.end_reason = 'branched' AND s.started_at >= parent.ended_at)
-      )
-),
-chain (root, id, hop) AS (
-    SELECT id, id, 0 FROM listed WHERE end_reason = 'compression'
-    UNION ALL
-    SELECT chain.root, child.id, hop + 1
-    FROM chain
-    JOIN sessions AS parent ON parent.id = chain.id AND parent.end_reason = 'compression'
-    JOIN sessions AS child ON child.parent_session_id = parent.id
-    WHERE hop < 100 AND COALESCE(child.edge, 'reset') = 'reset' AND child.source <> 'tool'
-),
-activity (root, at) AS (
-    SELECT chain.root, MAX(COALESCE(
-        MAX(s.last_activity_at, s.newest_message_at), s.last_activity_at, s.newest_message_at, s.started_at))
-    FROM chain JOIN sessions AS s ON s.id = chain.id GROUP BY chain.root
+-- name: listable
+-- Whether `root`, with its parent beside it, stands for a conversation: a root, a branch or a reset.
+(
+    (root.parent_session_id IS NULL AND COALESCE(root.edge, '') <> 'delegate')
+    OR root.edge IN ('branch', 'reset')
+    OR (root.edge IS NULL AND parent.end_reason = 'branched' AND root.started_at >= parent.ended_at)
+    OR (
+        root.edge IS NULL AND root.session_key = parent.session_key AND root.session_key <> ''
+        AND parent.end_reason IN (SELECT value FROM json_each(:reset_reasons))
+    )
 )
-SELECT listed.*, COALESCE(
-    activity.at, MAX(listed.last_activity_at, listed.newest_message_at), listed.last_activity_at,
-    listed.newest_message_at, listed.started_at) AS last_active
-FROM listed LEFT JOIN activity ON activity.root = listed.id
-ORDER BY CASE WHEN :by_activity THEN last_active ELSE listed.started_at END DESC, listed.started_at DESC, listed.id DESC
+
+-- name: listing_filter
+-- What a caller may ask of `root`; each part is switched off by its flag.
+(:any_source = 1 OR root.source IN (SELECT value FROM json_each(:sources)))
+AND (:no_exclusions = 1 OR root.source NOT IN (SELECT value FROM json_each(:exclude_sources)))
+AND (:any_hidden = 1 OR root.hidden = 0)
+AND (:any_archived = 1 OR root.archived = :archived)
+AND (:any_pinned = 1 OR root.pinned = 1)
+AND (:any_id = 1 OR root.id IN (SELECT value FROM json_each(:ids)))
+AND (:any_key = 1 OR root.session_key = :session_key)
+AND (:any_cwd = 1 OR root.cwd = :cwd OR substr(root.cwd, 1, length(:cwd) + 1) IN (:cwd || '/', :cwd || '\'))
+AND (:any_workspace = 1 OR COALESCE(root.git_repo_root, root.cwd) = :workspace)
+AND (:min_message_count <= 0 OR root.message_count >= :min_message_count)
+
+-- name: listed_tip
+-- Where `root` goes on, where that is asked for.
+CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
+    WITH RECURSIVE chain (id, hop) AS (
+        SELECT root.id, 0
+        UNION ALL
+        SELECT (
+            SELECT child.id
+            FROM sessions AS above
+            JOIN sessions AS child ON child.parent_session_id = above.id
+            WHERE above.id = chain.id AND above.end_reason = 'compression'
+              AND child.edge IS NULL AND child.source <> 'tool'
+            ORDER BY
+                CASE WHEN child.end_reason = 'compression' THEN 0 WHEN child.ended_at IS NULL THEN 1 ELSE 2 END,
+                child.active_at DESC, child.started_at DESC, child.id DESC
+            LIMIT 1
+        ), hop + 1
+        FROM chain WHERE chain.id IS NOT NULL AND hop < 100
+    )
+    SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1
+) END
+
+-- name: list_roots_by_activity
+-- Rows that stand for a conversation, the one with the newest activity anywhere in its chain first.
+SELECT root.*, s.active_at AS chain_active_at,
+    /*tip*/ AS tip_id
+FROM sessions AS s
+CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
+    WITH RECURSIVE up (id, hop) AS (
+        SELECT s.id, 0
+        UNION ALL
+        SELECT above.id, hop + 1
+        FROM up
+        JOIN sessions AS child ON child.id = up.id AND child.edge IS NULL AND child.source <> 'tool'
+        JOIN sessions AS above ON above.id = child.parent_session_id AND above.end_reason = 'compression'
+        WHERE hop < 100
+    )
+    SELECT id FROM up ORDER BY hop DESC LIMIT 1
+) END
+LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
+WHERE /*listable*/ AND /*where*/
+  AND (root.end_reason IS NULL OR root.end_reason <> 'compression' OR NOT EXISTS (
+    WITH RECURSIVE tree (id, hop) AS (
+        SELECT root.id, 0
+        UNION ALL
+        SELECT child.id, hop + 1
+        FROM tree
+        JOIN sessions AS above ON above.id = tree.id AND above.end_reason = 'compression'
+        JOIN sessions AS child ON child.parent_session_id = above.id AND child.edge IS NULL AND child.source <> 'tool'
+        WHERE hop < 100
+    )
+    SELECT 1 FROM tree JOIN sessions AS member ON member.id = tree.id
+    WHERE member.active_at > s.active_at OR (member.active_at = s.active_at AND member.id > s.id)
+  ))
+ORDER BY s.active_at DESC, root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
 
--- name: list_all
--- Every row as it is.
-SELECT s.*, COALESCE(
-    MAX(s.last_activity_at, s.newest_message_at), s.last_activity_at, s.newest_message_at, s.started_at) AS last_active
-FROM sessions AS s
-WHERE s.hidden = 0 AND (s.archived = 0 OR :include_archived) AND (:source IS NULL OR s.source = :source)
-ORDER BY CASE WHEN :by_activity THEN last_active ELSE s.started_at END DESC, s.started_at DESC, s.id DESC
+-- name: list_roots_by_start
+-- Rows that stand for a conversation, the one that began last first.
+SELECT root.*,
+    /*tip*/ AS tip_id
+FROM sessions AS root
+LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
+WHERE /*listable*/ AND /*where*/
+ORDER BY root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
+
+-- name: list_rows_by_activity
+-- Every row as it is, the one with the newest activity first.
+SELECT root.*, NULL AS tip_id FROM sessions AS root
+WHERE /*where*/
+ORDER BY root.active_at DESC, root.started_at DESC, root.id DESC
+LIMIT :limit OFFSET :offset;
+
+-- name: list_rows_by_start
+-- Every row as it is, the one that began last first.
+SELECT root.*, NULL AS tip_id FROM sessions AS root
+WHERE /*where*/
+ORDER BY root.started_at DESC, root.id DESC
+LIMIT :limit OFFSET :offset;
+
+-- name: count_rows
+-- How many rows there are, by source.
+SELECT root.source, COUNT(*) AS sessions FROM sessions AS root
+WHERE /*where*/
+GROUP BY root.source ORDER BY root.source;
+
+-- name: count_listable_rows
+-- How many rows stand for a conversation, by source.
+SELECT root.source, COUNT(*) AS sessions
+FROM sessions AS root
+LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
+WHERE /*listable*/ AND /*where*/
+GROUP BY root.source ORDER BY root.source;
+
+-- name: roots_of
+-- Of each given row the first segment of its chain.
+WITH RECURSIVE up (id, top) AS (
+    SELECT value, value FROM json_each(:ids)
+    UNION
+    SELECT up.id, above.id
+    FROM up
+    JOIN sessions AS child ON child.id = up.top AND child.edge IS NULL AND child.source <> 'tool'
+    JOIN sessions AS above ON above.id = child.parent_session_id AND above.end_reason = 'compression'
+)
+SELECT id, top FROM up;
+
+-- name: fetch_sessions
+-- Several rows by their ids.
+SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: fetch_prompts
 -- The texts of system prompts; the list of hashes comes as JSON.

@@ -15,9 +15,13 @@ INSERT INTO messages (
 RETURNING id;
 
 -- name: fetch_messages
--- Rows of one transcript in order; hidden ones only on request.
-SELECT * FROM messages
-WHERE session_id = :session_id AND (active = 1 OR :include_inactive) AND id > :after_id
+-- Rows of one transcript in order, in the columns of a message dictionary; hidden ones only on request.
+SELECT
+    id, session_id, role, content, tool_call_id, tool_calls, tool_name, effect_disposition, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    platform_message_id, observed, active, compacted, api_content, display_kind, display_metadata
+FROM messages
+WHERE session_id = :session_id AND (active = 1 OR :include_inactive = 1) AND id > :after_id
 ORDER BY id LIMIT :limit OFFSET :offset;
 
 -- name: fetch_told_messages
@@ -32,8 +36,12 @@ ORDER BY id;
 
 -- name: fetch_latest_messages
 -- The same, counted back from the newest; newest first.
-SELECT * FROM messages
-WHERE session_id = :session_id AND (active = 1 OR :include_inactive)
+SELECT
+    id, session_id, role, content, tool_call_id, tool_calls, tool_name, effect_disposition, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    platform_message_id, observed, active, compacted, api_content, display_kind, display_metadata
+FROM messages
+WHERE session_id = :session_id AND (active = 1 OR :include_inactive = 1)
 ORDER BY id DESC LIMIT :limit OFFSET :offset;
 
 -- name: copy_messages
@@ -53,6 +61,16 @@ FROM messages WHERE session_id = :source AND active = 1 ORDER BY id;
 -- Counters and last time of the live rows.
 SELECT COUNT(*) AS messages, COALESCE(SUM(tool_call_total), 0) AS tool_calls, MAX(timestamp) AS newest
 FROM messages WHERE session_id = :session_id AND active = 1;
+
+-- name: newest_visible_message
+-- The last time of the rows that a person may see: live ones, and those that a summary stands for.
+SELECT MAX(timestamp) AS newest FROM messages WHERE session_id = :session_id AND (active = 1 OR compacted = 1);
+
+-- name: visible_user_messages
+-- The first user messages that a person may see.
+SELECT content FROM messages
+WHERE session_id = :session_id AND role = 'user' AND content IS NOT NULL AND (active = 1 OR compacted = 1)
+ORDER BY id LIMIT 20;
 
 -- name: count_messages
 -- All rows of one transcript, hidden ones included.

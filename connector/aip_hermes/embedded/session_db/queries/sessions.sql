@@ -7,6 +7,10 @@ FROM sessions AS s
 LEFT JOIN system_prompts AS prompt ON prompt.hash = s.system_prompt_hash
 WHERE s.id = :id;
 
+-- name: how_ended
+-- Whether and why a row has ended.
+SELECT ended_at, end_reason FROM sessions WHERE id = :id;
+
 -- name: session_exists
 -- Whether a row has this id.
 SELECT 1 AS present FROM sessions WHERE id = :id;
@@ -47,9 +51,34 @@ INSERT INTO system_prompts (hash, text) VALUES (:hash, :text) ON CONFLICT (hash)
 DELETE FROM system_prompts
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.system_prompt_hash = system_prompts.hash);
 
+-- name: drop_unused_prompt
+-- One prompt, if no row uses it any more.
+DELETE FROM system_prompts
+WHERE hash = :hash AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.system_prompt_hash = system_prompts.hash);
+
 -- name: end_session
 -- The first reason wins: a row that has ended stays as it is.
 UPDATE sessions SET ended_at = :ended_at, end_reason = :end_reason WHERE id = :id AND ended_at IS NULL;
+
+-- name: reopen_session
+-- A row goes on.
+UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = :id;
+
+-- name: unmarked_resets
+-- Children that are known as a new beginning by the reason alone that ended the row; the reason comes with them.
+SELECT child.id, child.model_config, parent.end_reason
+FROM sessions AS parent
+JOIN sessions AS child ON child.parent_session_id = parent.id
+WHERE parent.id = :id AND parent.ended_at IS NOT NULL AND child.edge IS NULL
+  AND child.session_key = parent.session_key AND child.session_key <> '';
+
+-- name: unmarked_branches
+-- Children that are known as branches by the reason alone that ended the row.
+SELECT child.id, child.model_config, parent.end_reason
+FROM sessions AS parent
+JOIN sessions AS child ON child.parent_session_id = parent.id
+WHERE parent.id = :id AND parent.end_reason = 'branched' AND child.edge IS NULL
+  AND child.started_at >= parent.ended_at;
 
 -- name: title_holder
 -- The other row that has this title, letter by letter.
@@ -58,6 +87,19 @@ SELECT id FROM sessions WHERE title = :title AND id <> :id;
 -- name: write_title
 -- A title, or none, with where it came from.
 UPDATE sessions SET title = :title, title_source = :title_source WHERE id = :id;
+
+-- name: fetch_title
+-- A title and where it came from.
+SELECT title, title_source FROM sessions WHERE id = :id;
+
+-- name: write_title_source
+-- Another origin for the same title.
+UPDATE sessions SET title_source = :title_source WHERE id = :id AND title IS NOT NULL;
+
+-- name: lineage_rows
+-- Rows whose titles begin like the lineage.
+SELECT id, title, started_at FROM sessions
+WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
 
 -- name: lineage_titles
 -- Titles that begin like the lineage: the bare one and candidates for a number.
@@ -69,12 +111,22 @@ WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
 SELECT id FROM sessions WHERE title = :title;
 
 -- name: add_to_transcript
--- Counters, last message time and preview of a row after messages were added to it.
+-- Counters, last message time and preview of a row that messages are added to; the row tells how it ended.
 UPDATE sessions SET
     message_count = message_count + :messages,
     tool_call_count = tool_call_count + :tool_calls,
-    newest_message_at = MAX(COALESCE(newest_message_at, :newest), :newest),
+    newest_message_at = CASE WHEN newest_message_at > :newest THEN newest_message_at ELSE :newest END,
     preview = COALESCE(preview, :preview)
+WHERE id = :id
+RETURNING end_reason;
+
+-- name: sum_up_session
+-- What a transcript contributes to its row, written anew.
+UPDATE sessions SET
+    newest_message_at = :newest,
+    preview = :preview,
+    message_count = CASE WHEN :counters = 1 THEN :messages ELSE message_count END,
+    tool_call_count = CASE WHEN :counters = 1 THEN :tool_calls ELSE tool_call_count END
 WHERE id = :id;
 
 -- name: restart_counters

@@ -1,0 +1,76 @@
+"""What a transcript holds for the machinery alone, and a model or a person must not read back.
+
+Stored rows stay as they are; this cleans the messages that are made of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+__all__ = ["cleaned", "cleaned_text", "without_replays"]
+
+_RECALLED: Final = re.compile(r"<\s*memory-context\s*>.*?</\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
+_NOTE: Final = re.compile(
+    r"\[System note:\s*The following is recalled memory context,\s*NOT new user input\.[^\]]*\]\s*", re.IGNORECASE
+)
+_FENCE: Final = re.compile(r"</?\s*memory-context\s*>", re.IGNORECASE)
+_TELLING: Final = re.compile(r"memory-context|recalled memory context", re.IGNORECASE)
+_NAME_ONLY: Final = re.compile(r"\[[^\[\]\n]+\]")
+_REVIEWS: Final = (
+    "Review the conversation above and update the skill library",
+    "Review the conversation above and consider saving to memory",
+)
+
+
+def cleaned_text(text: str) -> str:
+    """Return `text` without recalled memory and its fences, trimmed."""
+    if _TELLING.search(text) is not None:
+        text = _FENCE.sub("", _NOTE.sub("", _RECALLED.sub("", text)))
+    return text.strip()
+
+
+def cleaned(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Clean messages in the form that a model reads, in their place; returns those that stay.
+
+    Recalled memory leaves user and assistant texts. An instruction of a background review goes, with the assistant's
+    answer right after it. A text that only names the tool that is called becomes empty.
+    """
+    kept: list[dict[str, Any]] = []
+    reviewed = False
+    for message in messages:
+        role, content = message["role"], message["content"]
+        if isinstance(content, str):
+            if role in ("user", "assistant"):
+                content = message["content"] = cleaned_text(content)
+            if role in ("user", "system") and content.lstrip().startswith(_REVIEWS):
+                reviewed = True
+                continue
+            if role == "assistant" and content and message.get("tool_calls") and _NAME_ONLY.fullmatch(content):
+                message["content"] = ""
+        if reviewed and role == "assistant":
+            reviewed = False
+            continue
+        reviewed = False
+        kept.append(message)
+    return kept
+
+
+def without_replays(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages without a user's text that only says again what the user said last, unanswered."""
+    kept: list[dict[str, Any]] = []
+    unanswered: object = None
+    for message in messages:
+        if message["role"] == "user":
+            if unanswered is not None and message["content"] == unanswered:
+                continue
+            unanswered = message["content"]
+        elif message["role"] == "assistant" and (_says_something(message["content"]) or message.get("tool_calls")):
+            unanswered = None
+        kept.append(message)
+    return kept
+
+
+def _says_something(content: object) -> bool:
+    return bool(content.strip() if isinstance(content, str) else content)

@@ -1,0 +1,222 @@
+"""Pages and counts of sessions. Plain functions of one transaction.
+
+Last activity, preview and counters stand on the row, so that a page is one walk along an index; the texts of prompts,
+which many rows share, are one more query.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aip_hermes.database import Connection
+from aip_hermes.database.queries import Query
+from aip_hermes.embedded.session_db.columns import scrubbed, session_row
+from aip_hermes.embedded.session_db.ending import RESET_REASONS
+from aip_hermes.embedded.session_db.queries import QUERIES
+
+__all__ = ["Filter", "counts", "page", "pinned_beyond", "rich_row", "roots_named", "unread"]
+
+_ANY: Final = 2**62
+_PROJECTED: Final = (
+    "id",
+    "ended_at",
+    "end_reason",
+    "message_count",
+    "tool_call_count",
+    "title",
+    "model",
+    "system_prompt_hash",
+    "cwd",
+    "git_branch",
+    "git_repo_root",
+)
+_PUNCTUATION: Final = re.compile(r"[\W_]+")
+_FRAGMENTS: Final = (("/*where*/", "listing_filter"), ("/*listable*/", "listable"), ("/*tip*/", "listed_tip"))
+
+
+def _composed(name: str) -> Query:
+    query = QUERIES[name]
+    return Query(_filled(query, lambda part: part), postgres=_filled(_spoken(query), _spoken))
+
+
+def _filled(text: str, spoken: Callable[[Query], str]) -> str:
+    for place, fragment in _FRAGMENTS:
+        text = text.replace(place, spoken(QUERIES[fragment]))
+    return text
+
+
+def _spoken(query: Query) -> str:
+    """Return a query as PostgreSQL takes it."""
+    return query.postgres or query
+
+
+_PAGES: Final = {
+    (roots, by_activity): _composed(f"list_{'roots' if roots else 'rows'}_by_{'activity' if by_activity else 'start'}")
+    for roots in (True, False)
+    for by_activity in (True, False)
+}
+_COUNTS: Final = {True: _composed("count_listable_rows"), False: _composed("count_rows")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filter:
+    """Which rows are meant; None and the empty text ask for nothing. `ids`: these rows only."""
+
+    source: str | None = None
+    sources: Sequence[str] | None = None
+    exclude_sources: Sequence[str] | None = None
+    cwd_prefix: str | None = None
+    min_message_count: int = 0
+    include_archived: bool = False
+    archived_only: bool = False
+    include_hidden: bool = False
+    pinned_only: bool = False
+    session_key: str | None = None
+    workspace_key: str | None = None
+    ids: Sequence[str] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the named queries bind."""
+        sources = None if self.sources is None else list(self.sources)
+        if self.source is not None:
+            sources = [self.source] if sources is None or self.source in sources else []
+        cwd = self.cwd_prefix or ""
+        return {
+            "any_source": int(sources is None),
+            "sources": _json(sources),
+            "no_exclusions": int(not self.exclude_sources),
+            "exclude_sources": _json(self.exclude_sources),
+            "any_hidden": int(self.include_hidden),
+            "any_archived": int(self.include_archived and not self.archived_only),
+            "archived": int(self.archived_only),
+            "any_pinned": int(not self.pinned_only),
+            "any_id": int(self.ids is None),
+            "ids": _json(self.ids),
+            "any_key": int(self.session_key is None),
+            "session_key": scrubbed(self.session_key or ""),
+            "any_cwd": int(not cwd),
+            "cwd": scrubbed(cwd.rstrip("/\\") or cwd),
+            "any_workspace": int(not self.workspace_key),
+            "workspace": scrubbed(self.workspace_key or ""),
+            "min_message_count": self.min_message_count,
+            "reset_reasons": _json(RESET_REASONS),
+        }
+
+
+def page(
+    connection: Connection,
+    wanted: Filter,
+    *,
+    limit: int = _ANY,
+    offset: int = 0,
+    roots: bool = True,
+    project: bool = True,
+    by_activity: bool = False,
+    prompts: bool = True,
+) -> list[dict[str, Any]]:
+    """Return session dictionaries with `preview`, `last_active` and `unread`.
+
+    roots: one entry per conversation instead of every row. project: a compressed root is shown as its tip, with
+    `_lineage_root_id`. prompts: with the texts of system prompts.
+    """
+    if limit <= 0:
+        return []
+    parameters = wanted.parameters() | {"limit": limit, "offset": max(0, offset), "project": int(project)}
+    records = connection.execute(_PAGES[roots, by_activity], parameters)
+    tips = _tips(connection, records)
+    found = [_listed(record, tips.get(record["tip_id"])) for record in records]
+    if prompts:
+        _add_prompts(connection, found)
+    return found
+
+
+def pinned_beyond(
+    connection: Connection,
+    wanted: Filter,
+    shown: Sequence[Mapping[str, Any]],
+    *,
+    project: bool,
+    by_activity: bool,
+    prompts: bool,
+) -> list[dict[str, Any]]:
+    """Return the pinned entries that a page doesn't show."""
+    seen = {row["id"] for row in shown}
+    pinned = page(connection, wanted, project=project, by_activity=by_activity, prompts=prompts)
+    return [row for row in pinned if row["id"] not in seen]
+
+
+def rich_row(connection: Connection, session_id: str, *, prompts: bool) -> dict[str, Any] | None:
+    """Return one entry of a listing for a row as it is, or None."""
+    wanted = Filter(ids=[scrubbed(session_id)], include_archived=True, include_hidden=True)
+    found = page(connection, wanted, limit=1, roots=False, project=False, prompts=prompts)
+    return found[0] if found else None
+
+
+def counts(connection: Connection, wanted: Filter, *, listable_only: bool) -> dict[str, int]:
+    """Return how many rows each source has."""
+    rows = connection.execute(_COUNTS[listable_only], wanted.parameters())
+    return {row["source"]: int(row["sessions"]) for row in rows}
+
+
+def roots_named(connection: Connection, *, id_query: str | None, search_query: str | None) -> list[str] | None:
+    """Return the first segments of the chains in which a row's name fits; None where nothing is asked.
+
+    id_query: part of an id. search_query: part of an id or a title, with or without its punctuation. Letter case does
+    not matter.
+    """
+    if not id_query and not search_query:
+        return None
+    id_part, text = (id_query or "").casefold(), (search_query or "").casefold()
+    squeezed = _PUNCTUATION.sub("", text)
+
+    def fits(name: str) -> bool:
+        return text in name or bool(squeezed and squeezed in _PUNCTUATION.sub("", name))
+
+    found = [
+        session_id
+        for session_id, title in connection.tuples(QUERIES["names_of_sessions"])
+        if (not id_part or id_part in session_id.casefold())
+        and (not text or fits(session_id.casefold()) or fits((title or "").casefold()))
+    ]
+    tops = connection.execute(QUERIES["roots_of"], {"ids": _json(found)})
+    return sorted({row["top"] for row in tops})
+
+
+def unread(row: Mapping[str, Any]) -> bool:
+    """Tell whether something happened since the row was read; a row that nobody ever marked is not unread."""
+    last_active = row.get("last_active") or row["started_at"]
+    return row["last_read_at"] is not None and row["last_read_at"] < last_active
+
+
+def _listed(record: Mapping[str, Any], tip: Mapping[str, Any] | None) -> dict[str, Any]:
+    row = session_row(record)
+    row["preview"], row["last_active"] = record["preview"] or "", record["active_at"]
+    if tip is not None and tip["id"] != record["id"]:
+        row |= {name: tip[name] for name in _PROJECTED}
+        row |= {"preview": tip["preview"] or "", "last_active": tip["active_at"], "_lineage_root_id": record["id"]}
+    row["unread"] = unread(row)
+    return row
+
+
+def _tips(connection: Connection, records: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    ids = sorted({record["tip_id"] for record in records if record["tip_id"] not in (None, record["id"])})
+    if not ids:
+        return {}
+    return {row["id"]: row for row in connection.execute(QUERIES["fetch_sessions"], {"ids": _json(ids)})}
+
+
+def _add_prompts(connection: Connection, found: Sequence[dict[str, Any]]) -> None:
+    hashes = sorted({row["system_prompt_hash"] for row in found if row["system_prompt_hash"]})
+    if not hashes:
+        return
+    texts = {r["hash"]: r["text"] for r in connection.execute(QUERIES["fetch_prompts"], {"hashes": _json(hashes)})}
+    for row in found:
+        row["system_prompt"] = texts.get(row["system_prompt_hash"])
+
+
+def _json(values: Sequence[str] | None) -> str:
+    return json.dumps([scrubbed(value) for value in values or ()])
