@@ -84,7 +84,8 @@ class Database:
         self._readers: list[Thread] = []
         self._idle: asyncio.LifoQueue[Thread] | None = None
         self._waiting: deque[_Write[Any]] = deque()
-        self._draining: asyncio.Task[None] | None = None
+        self._written = asyncio.Event()
+        self._written.set()
         self._is_open = False
         self._closed = False
 
@@ -115,8 +116,10 @@ class Database:
         await self._open()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Write(function, answer))
-        if self._draining is None or self._draining.done():
-            self._draining = asyncio.create_task(self._drain())
+        if self._written.is_set():
+            self._written.clear()
+            # After this turn of the loop: all that write in it share a commit.
+            asyncio.get_running_loop().call_soon(self._commit_waiting)
         return await answer
 
     async def vacuum(self) -> None:
@@ -134,8 +137,7 @@ class Database:
             if not self._is_open:
                 return
             self._is_open = False
-            if self._draining is not None:
-                await self._draining
+            await self._written.wait()
             for reader in self._readers:
                 await reader.close()
             if self._writer is not None:
@@ -145,27 +147,39 @@ class Database:
                     log.warning("database.checkpoint_failed", file=self.path.name, cause=str(error))
                 await self._writer.close()
 
-    async def _drain(self) -> None:
-        assert self._writer is not None  # noqa: S101 - only an open writable store drains
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            batch = [write for write in batch if not write.answer.cancelled()]
-            functions = [write.function for write in batch]
-            notes: list[Note] = []
-            try:
-                results = await self._writer.run(partial(_commit_together, functions=functions, notes=notes))
-            except BaseException as error:
-                failure = translated(error) if isinstance(error, sqlite3.Error) else error
-                results = [(False, failure)] * len(batch)
-                notes.clear()
-            self._tell(notes)
-            for write, (done, value) in zip(batch, results, strict=True):
-                if write.answer.cancelled():
-                    continue
-                if done:
-                    write.answer.set_result(value)
-                else:
-                    write.answer.set_exception(value)
+    def _commit_waiting(self) -> None:
+        """Hand what waits to the writer, one batch at a time; its answer comes back here, without a task between."""
+        assert self._writer is not None  # noqa: S101 - only an open writable store commits
+        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        batch = [write for write in batch if not write.answer.cancelled()]
+        if not batch and not self._waiting:
+            self._written.set()
+            return
+        notes: list[Note] = []
+        self._writer.submit(
+            partial(_commit_together, functions=[write.function for write in batch], notes=notes),
+            partial(self._answer, batch, notes),
+        )
+
+    def _answer(
+        self,
+        batch: Sequence[_Write[Any]],
+        notes: Sequence[Note],
+        results: Sequence[tuple[bool, Any]] | None,
+        error: BaseException | None,
+    ) -> None:
+        if results is None:
+            failure = translated(error) if isinstance(error, sqlite3.Error) else error
+            results, notes = [(False, failure)] * len(batch), ()
+        self._commit_waiting()
+        self._tell(notes)
+        for write, (done, value) in zip(batch, results, strict=True):
+            if write.answer.cancelled():
+                continue
+            if done:
+                write.answer.set_result(value)
+            else:
+                write.answer.set_exception(value)
 
     def _tell(self, notes: Sequence[Note]) -> None:
         listener = self._committed

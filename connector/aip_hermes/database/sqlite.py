@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import aiosqlite
@@ -33,9 +33,37 @@ class Thread:
         execute: Callable[[Callable[[], T]], Awaitable[T]] = connection._execute
         return await execute(lambda: function(connection._conn))
 
+    def submit(
+        self, function: Callable[[sqlite3.Connection], T], then: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Run `function` in the thread, then `then(result, error)` in this loop, in the turn that brings the answer."""
+        connection = self._connection
+        handed_on = cast("asyncio.Future[T]", _HandedOn(then))
+        connection._tx.put_nowait((handed_on, lambda: function(connection._conn)))
+
     async def close(self) -> None:
         """Finish what is queued, then close."""
         await self._connection.close()
+
+
+class _HandedOn:
+    """Stands in a future's place for the thread, and passes on at once what a future would keep for another turn."""
+
+    def __init__(self, then: Callable[[Any, BaseException | None], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._then = then
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: Any) -> None:
+        self._then(result, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._then(None, error)
 
 
 async def open_thread(
