@@ -15,4 +15,10 @@ PROMISES = (
         sentence="Wherever on its way a command on a store is interrupted, it ends with 130 or with what it had done, "
         "without a traceback, and leaves stores and copies whole.",
     ),
+    Promise(
+        id="aipctl:identity:killed-anywhere",
+        source="field report F014",
+        sentence="Killed at any place, `aipctl action call` has the id of what it sent on stderr, and the server either "
+        "knows that action or says that it never received it.",
+    ),
 )
