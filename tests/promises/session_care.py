@@ -83,4 +83,36 @@ PROMISES = (
         sentence="Queued reports are stored in order without being waited for, also by closing, and none is lost while "
         "another process has the store locked.",
     ),
+    Promise(
+        id="session-store:export:whole",
+        source="Sessions §5.10, §16.15",
+        sentence="What is exported, imported into another store and exported there is the same, but for the row ids of "
+        "messages.",
+    ),
+    Promise(
+        id="session-store:export:guard",
+        source="Sessions §5.10",
+        sentence="A session with more messages than an export may hold is refused with both numbers.",
+    ),
+    Promise(
+        id="session-store:export:lineage",
+        source="Sessions §5.10",
+        sentence="A chain of compressions is exported as one conversation from any of its rows.",
+    ),
+    Promise(
+        id="session-store:import:checked",
+        source="Sessions §5.10, §16.15",
+        sentence="An import with one wrong or too large session writes nothing and names each by its index.",
+    ),
+    Promise(
+        id="session-store:import:never-merges",
+        source="Sessions §5.10, §14",
+        sentence="An id that is there is skipped; a parent that is missing or closes a circle is left out and counted.",
+    ),
+    Promise(
+        id="session-store:import:titles",
+        source="Sessions §5.10, §16.15",
+        sentence="A session whose title another one has is imported without it, and the answer says so.",
+        diverges="existing releases end the whole import with a failed constraint",
+    ),
 )

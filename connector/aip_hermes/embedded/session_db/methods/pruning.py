@@ -8,6 +8,7 @@ from typing import Any, Final
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.session_db import pruning
 from aip_hermes.embedded.session_db.methods.removal import RemovalMethods
+from aip_hermes.embedded.session_db.methods.search import SearchMethods
 from aip_hermes.embedded.session_db.selection import Selection, selected
 
 __all__ = ["PruneMethods"]
@@ -16,7 +17,7 @@ _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3600.0
 
 
-class PruneMethods(RemovalMethods):
+class PruneMethods(RemovalMethods, SearchMethods):
     """Prune, archive, vacuum. `filters` everywhere: the members of `selection.Selection`, by keyword."""
 
     async def prune_sessions(
@@ -110,9 +111,9 @@ class PruneMethods(RemovalMethods):
 
         Needs room for a second copy meanwhile; writes wait.
         """
-        self._check_open()
+        optimized = await self.optimize_fts()
         await self._database.vacuum()
-        return 0
+        return optimized
 
     async def logical_size_bytes(self) -> int:
         """Return the bytes that rows and indexes take; what removed rows left free doesn't count."""
