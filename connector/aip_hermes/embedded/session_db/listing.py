@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from aip_hermes.database import Connection
 from aip_hermes.database.queries import Query
-from aip_hermes.embedded.session_db.columns import scrubbed, session_row
+from aip_hermes.embedded.session_db.columns import SESSION_COLUMNS, scrubbed
 from aip_hermes.embedded.session_db.ending import RESET_REASONS
 from aip_hermes.embedded.session_db.queries import QUERIES
 
@@ -33,9 +33,19 @@ _PROJECTED: Final = (
     "cwd",
     "git_branch",
     "git_repo_root",
+    "preview",
+    "last_active",
 )
 _PUNCTUATION: Final = re.compile(r"[\W_]+")
-_FRAGMENTS: Final = (("/*where*/", "listing_filter"), ("/*listable*/", "listable"), ("/*tip*/", "listed_tip"))
+_FRAGMENTS: Final = (
+    ("/*columns*/", "listed_columns"),
+    ("/*where*/", "listing_filter"),
+    ("/*listable*/", "listable"),
+    ("/*tip*/", "listed_tip"),
+)
+_KEYS: Final = (*SESSION_COLUMNS, "preview", "last_active")
+_ID: Final = SESSION_COLUMNS.index("id")
+_TIP_ID: Final = len(_KEYS)
 
 
 def _composed(name: str) -> Query:
@@ -59,6 +69,7 @@ _PAGES: Final = {
     for roots in (True, False)
     for by_activity in (True, False)
 }
+_TIPS: Final = _composed("fetch_listed")
 _COUNTS: Final = {True: _composed("count_listable_rows"), False: _composed("count_rows")}
 
 
@@ -126,9 +137,9 @@ def page(
     if limit <= 0:
         return []
     parameters = wanted.parameters() | {"limit": limit, "offset": max(0, offset), "project": int(project)}
-    records = connection.execute(_PAGES[roots, by_activity], parameters)
+    records = connection.tuples(_PAGES[roots, by_activity], parameters)
     tips = _tips(connection, records)
-    found = [_listed(record, tips.get(record["tip_id"])) for record in records]
+    found = [_listed(record, tips.get(record[_TIP_ID])) for record in records]
     if prompts:
         _add_prompts(connection, found)
     return found
@@ -192,21 +203,21 @@ def unread(row: Mapping[str, Any]) -> bool:
     return row["last_read_at"] is not None and row["last_read_at"] < last_active
 
 
-def _listed(record: Mapping[str, Any], tip: Mapping[str, Any] | None) -> dict[str, Any]:
-    row = session_row(record)
-    row["preview"], row["last_active"] = record["preview"] or "", record["active_at"]
-    if tip is not None and tip["id"] != record["id"]:
+def _listed(record: tuple[Any, ...], tip: Mapping[str, Any] | None) -> dict[str, Any]:
+    row = dict(zip(_KEYS, record, strict=False))
+    if tip is not None:
         row |= {name: tip[name] for name in _PROJECTED}
-        row |= {"preview": tip["preview"] or "", "last_active": tip["active_at"], "_lineage_root_id": record["id"]}
+        row["_lineage_root_id"] = record[_ID]
     row["unread"] = unread(row)
     return row
 
 
-def _tips(connection: Connection, records: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    ids = sorted({record["tip_id"] for record in records if record["tip_id"] not in (None, record["id"])})
+def _tips(connection: Connection, records: Sequence[tuple[Any, ...]]) -> dict[str, Mapping[str, Any]]:
+    ids = sorted({record[_TIP_ID] for record in records if record[_TIP_ID] not in (None, record[_ID])})
     if not ids:
         return {}
-    return {row["id"]: row for row in connection.execute(QUERIES["fetch_sessions"], {"ids": _json(ids)})}
+    found = connection.tuples(_TIPS, {"ids": _json(ids)})
+    return {row[_ID]: dict(zip(_KEYS, row, strict=True)) for row in found}
 
 
 def _add_prompts(connection: Connection, found: Sequence[dict[str, Any]]) -> None:

@@ -1,6 +1,7 @@
 -- Pages and counts of sessions, in the dialect of SQLite: lists come as JSON, and the order of tables is the order of
--- work, so that a page ends the walk along an index. `/*where*/`, `/*listable*/` and `/*tip*/`
--- stand for the entries `listing_filter`, `listable` and `listed_tip`; `root` is the row that is shown.
+-- work, so that a page ends the walk along an index. `/*columns*/`, `/*where*/`, `/*listable*/`
+-- and `/*tip*/` stand for the entries `listed_columns`, `listing_filter`, `listable` and `listed_tip`; `root` is the row
+-- that is shown.
 
 -- name: listable
 -- Whether `root`, with its parent beside it, stands for a conversation: a root, a branch or a reset.
@@ -27,6 +28,21 @@ AND (:any_cwd = 1 OR root.cwd = :cwd OR substr(root.cwd, 1, length(:cwd) + 1) IN
 AND (:any_workspace = 1 OR COALESCE(root.git_repo_root, root.cwd) = :workspace)
 AND (:min_message_count <= 0 OR root.message_count >= :min_message_count)
 
+-- name: listed_columns
+-- The members of an entry in their order; the text of the prompt, which many share, is looked up once for all.
+root.id, root.source, root.user_id, root.session_key, root.chat_id, root.chat_type, root.thread_id,
+root.display_name, root.origin_json, root.expiry_finalized, root.model, root.model_config, NULL AS system_prompt,
+root.system_prompt_hash, root.parent_session_id, root.started_at, root.ended_at, root.end_reason,
+root.message_count, root.tool_call_count, root.input_tokens, root.output_tokens, root.cache_read_tokens,
+root.cache_write_tokens, root.reasoning_tokens, root.cwd, root.git_branch, root.git_repo_root,
+root.billing_provider, root.billing_base_url, root.billing_mode, root.estimated_cost_usd, root.actual_cost_usd,
+root.cost_status, root.cost_source, root.pricing_version, root.title, root.title_source, root.last_activity_at,
+root.last_activity_description, root.last_activity_provenance, root.api_call_count, root.handoff_state,
+root.handoff_platform, root.handoff_error, root.compression_failure_cooldown_until, root.compression_failure_error,
+root.compression_fallback_streak, root.compression_ineffective_count, root.profile_name, root.rewind_count,
+root.archived, root.pinned, root.hidden, root.last_read_at, COALESCE(root.preview, '') AS preview, root.active_at AS
+last_active
+
 -- name: listed_tip
 -- Where `root` goes on, where that is asked for.
 CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
@@ -51,7 +67,7 @@ CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
 
 -- name: list_roots_by_activity
 -- Rows that stand for a conversation, the one with the newest activity anywhere in its chain first.
-SELECT root.*, s.active_at AS chain_active_at,
+SELECT /*columns*/,
     /*tip*/ AS tip_id
 FROM sessions AS s
 CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
@@ -86,7 +102,7 @@ LIMIT :limit OFFSET :offset;
 
 -- name: list_roots_by_start
 -- Rows that stand for a conversation, the one that began last first.
-SELECT root.*,
+SELECT /*columns*/,
     /*tip*/ AS tip_id
 FROM sessions AS root
 LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
@@ -96,14 +112,14 @@ LIMIT :limit OFFSET :offset;
 
 -- name: list_rows_by_activity
 -- Every row as it is, the one with the newest activity first.
-SELECT root.*, NULL AS tip_id FROM sessions AS root
+SELECT /*columns*/, NULL AS tip_id FROM sessions AS root
 WHERE /*where*/
 ORDER BY root.active_at DESC, root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: list_rows_by_start
 -- Every row as it is, the one that began last first.
-SELECT root.*, NULL AS tip_id FROM sessions AS root
+SELECT /*columns*/, NULL AS tip_id FROM sessions AS root
 WHERE /*where*/
 ORDER BY root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
@@ -134,9 +150,9 @@ WITH RECURSIVE up (id, top) AS (
 )
 SELECT id, top FROM up;
 
--- name: fetch_sessions
--- Several rows by their ids.
-SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(:ids));
+-- name: fetch_listed
+-- Several rows by their ids, as a listing shows them.
+SELECT /*columns*/ FROM sessions AS root WHERE root.id IN (SELECT value FROM json_each(:ids));
 
 -- name: fetch_prompts
 -- The texts of system prompts; the list of hashes comes as JSON.
