@@ -9,9 +9,9 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from tests.support.postgres import postgres_dsn, postgres_server
+from tests.support.postgres import _every_store_is_shared, postgres_dsn, postgres_server
 
-__all__ = ["postgres_dsn", "postgres_server", "quiet_log"]
+__all__ = ["_every_store_is_shared", "postgres_dsn", "postgres_server", "quiet_log"]
 
 # The same examples every time, whatever the machine does meanwhile: a failure says something about the code.
 # `pytest --hypothesis-profile=explore` looks for new ones.

@@ -62,7 +62,7 @@ def build_app(
             catalog = Catalog(offer for connector in connectors for offer in connector.offers())
             meter = PrometheusMeter(catalog.operations())
             runtime = await Runtime.open(
-                path=_data_file(settings),
+                store=_data_file(settings),
                 catalog=catalog,
                 connectors=connectors,
                 authorities=_authorities(settings, clock=clock),

@@ -161,7 +161,7 @@ async def test_a_runtime_does_not_open_on_such_a_policy(site: Site) -> None:
 
     with pytest.raises(PolicyRefused):
         await Runtime.open(
-            path=site.path,
+            store=site.path,
             catalog=Ruled(site.connector.offers()),
             connectors=[site.connector],
             authorities=None,  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ class Process:
     async def start(self) -> None:
         connector = ScriptedConnector(send=self.send, sends=self.sends, faults=self)
         self.runtime = await Runtime.open(
-            path=self.store, catalog=Catalog(connector.offers()), connectors=[connector],
+            store=self.store, catalog=Catalog(connector.offers()), connectors=[connector],
             authorities=Authorities((authority(),)), clock=self.clock, faults=self,
         )  # fmt: skip
 

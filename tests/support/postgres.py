@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 import pytest
 
-__all__ = ["PostgresServer", "database_on", "postgres_dsn", "postgres_server", "running_postgres"]
+__all__ = ["PostgresServer", "another_database", "database_on", "postgres_dsn", "postgres_server", "running_postgres"]
 
 _START_S = 60.0
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -130,6 +130,28 @@ def postgres_dsn(postgres_server: str) -> Iterator[str]:
     """The address of an empty database of this test alone."""
     with database_on(postgres_server) as dsn:
         yield dsn
+
+
+_everywhere: list[str] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_store_is_shared(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With AIP_TEST_STORE=postgres the runtime's tests run on a shared store instead of a file."""
+    if os.environ.get("AIP_TEST_STORE") == "postgres":
+        _everywhere.append(request.getfixturevalue("postgres_server"))
+    yield
+    _everywhere.clear()
+
+
+def another_database() -> str | None:
+    """Return the address of a new database where the tests run on shared stores, else None. It goes with the server."""
+    if not _everywhere:
+        return None
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(_everywhere[0], autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"'.encode())
+    return _with_database(_everywhere[0], name)
 
 
 @contextmanager

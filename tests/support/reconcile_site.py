@@ -102,7 +102,7 @@ async def lost_answers(
         async with (
             connector,
             await Runtime.open(
-                path=folder / "aip" / "runtime.sqlite3",
+                store=folder / "aip" / "runtime.sqlite3",
                 catalog=Catalog(connector.offers()),
                 connectors=[connector],
                 authorities=Authorities((authority(),)),

@@ -14,10 +14,11 @@ from aip_hermes.cli.conformance import people
 from aip_hermes.cli.conformance.people import Crash, approval_request, authority
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Offer
-from aip_hermes.database import Database
+from aip_hermes.database import Place, Store, open_store, store_place
 from aip_hermes.runtime import Authorities, AuthorityEntry, Caller, MessageContext, Runtime, RuntimeLimits
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from aip_hermes.runtime.store import KIND
 from aip_hermes.telemetry import Meter, Spans
+from tests.support import postgres
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_connector import ScriptedConnector, capability
 
@@ -108,17 +109,23 @@ class Site:
     spans: Spans | None = None
     approval_waits: Callable[[Mapping[str, Any]], None] | None = None
     published: Callable[[Sequence[Offer]], Catalog] = Catalog
+    shared: str | None = field(default_factory=postgres.another_database)
 
     @property
     def path(self) -> Path:
         return self.folder / "runtime.sqlite3"
+
+    @property
+    def place(self) -> Place:
+        """Where the store is: the file, or the shared database that `shared` names."""
+        return self.path if self.shared is None else store_place(self.shared)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Runtime]:
         """Start the runtime; leaving it after a crash writes nothing."""
         self.connector.faults = self.faults
         runtime = await Runtime.open(
-            path=self.path,
+            store=self.place,
             catalog=self.published(self.connector.offers()),
             connectors=[self.connector],
             authorities=Authorities(self.authorities),
@@ -136,18 +143,16 @@ class Site:
 
     async def rows(self, query: str, **params: object) -> list[dict[str, Any]]:
         """Look into the store while no runtime is open."""
-        async with Database(
-            self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID, read_only=True
-        ) as database:
+        async with self._store(read_only=True) as database:
             return await database.read(lambda connection: connection.execute(query, params))
 
     async def edit(self, query: str, **params: object) -> None:
         """Change the store behind the runtime's back."""
-        async with self._database(read_only=False) as database:
+        async with self._store(read_only=False) as database:
             await database.write(lambda connection: connection.execute(query, params))
 
-    def _database(self, *, read_only: bool) -> Database:
-        return Database(self.path, migrations=MIGRATIONS, application_id=APPLICATION_ID, read_only=read_only)
+    def _store(self, *, read_only: bool) -> Store:
+        return open_store(self.place, KIND, read_only=read_only)
 
     async def submit(self, runtime: Runtime, given: wire.Action, by: Caller | None = None) -> wire.ActionResult:
         answered = await runtime.submit(given, by or requester(), MessageContext())

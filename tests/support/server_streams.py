@@ -43,7 +43,7 @@ async def streaming_server(
     gateway = Gateway(settings=settings, tokens=TokenTable.of(settings, clock=moments), clock=moments, new_id=new_id)
     catalog = Catalog(connector.offers())
     runtime = await Runtime.open(
-        path=folder / "data" / "runtime.sqlite3",
+        store=folder / "data" / "runtime.sqlite3",
         catalog=catalog,
         connectors=[connector],
         authorities=authorities or Authorities(),

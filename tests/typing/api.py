@@ -242,14 +242,14 @@ def small_things() -> None:
 async def opening(folder: Path, connector: Connector) -> None:
     catalog = Catalog(connector.offers())
     runtime = await Runtime.open(
-        path=folder / "aip.sqlite3",
+        store=folder / "aip.sqlite3",
         catalog=catalog,
         connectors=[connector],
         authorities=Authorities(),
         limits=RuntimeLimits(queue_tries=2),
     )
     assert_type(runtime, Runtime)
-    await Runtime.open(path=folder, catalog=connector, connectors=[], authorities=Authorities())  # type: ignore[arg-type]
+    await Runtime.open(store=folder, catalog=connector, connectors=[], authorities=Authorities())  # type: ignore[arg-type]
 
 
 def starting(refused: SettingsError, in_the_way: CannotServe, store: StoreFailure) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
 
 from aip_hermes.database.address import PostgresAddress, postgres_address
 from aip_hermes.database.connection import Connection, Note
@@ -20,7 +21,13 @@ T = TypeVar("T")
 
 
 class Store(Protocol):
-    """One operation = one hop = one transaction."""
+    """One operation = one hop = one transaction. A context that closes it."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
 
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run `function` on a snapshot of the last commit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from aip_hermes.database import Database
+from aip_hermes.database import Store
 from aip_hermes.ports import Clock, Faults, NewId, new_id
 from aip_hermes.runtime.cancellation import RunningActions
 from aip_hermes.runtime.limits import RuntimeLimits
@@ -24,10 +24,11 @@ class Footing:
     process. queued: set when the queue's worker should look. None of these outlives the process.
 
     worker: names this process in the leases of what it works on; another one after each start. jitter: how much longer
-    than the policy says a failed try waits. meter, spans: who counts and who follows what happens here.
+    than the policy says a failed try waits. meter, spans: who counts and who follows what happens here. alone: no other
+    process works on the store.
     """
 
-    database: Database
+    database: Store
     clock: Clock
     new_id: NewId
     faults: Faults
@@ -40,6 +41,7 @@ class Footing:
     """Set after each approval that was asked."""
     not_ended: dict[str, int] = field(default_factory=dict)
     """Approvals whose time was up and that could not be ended → when that is tried again, Unix milliseconds."""
+    alone: bool = True
     worker: str = field(default_factory=lambda: new_id("worker:"))
     jitter: Jitter = no_jitter
     meter: Meter = field(default_factory=NoMeter)

@@ -9,7 +9,8 @@
 | intent recorded otherwise | failed, uncertain: it may have been sent; its session stays closed for the hold time |
 | parked, time up | expired |
 
-The owner lock of the data directory guarantees that nobody else is working on them.
+The owner lock of a data directory guarantees that nobody else is working on them. Of a store that several workers
+share, only what has no lease any more is taken, and every worker looks for it while it runs.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ async def recover(footing: Footing, *, connectors: Sequence[Connector]) -> Unfin
     def once(connection: Connection) -> Unfinished:
         now = footing.now_ms()
         unfinished = Unfinished()
-        for action in leases.take_over(connection, footing, alone=True):
+        for action in leases.take_over(connection, footing, alone=footing.alone):
             approval = _released_by(connection, action)
             interrupted = _interrupted(connection, action, observing)
             if _waits_again(connection, action, now=now):

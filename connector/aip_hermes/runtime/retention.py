@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection, Store
 from aip_hermes.ports import Clock
 from aip_hermes.runtime.erasure import erase, kept_result
 from aip_hermes.runtime.store import QUERIES
@@ -56,7 +56,7 @@ def erase_expired(connection: Connection, *, now: int, keep_ms: int, limit: int 
     return len(rows)
 
 
-async def prune(database: Database, *, older_than_ms: int, clock: Clock, dry_run: bool = False) -> Pruned:
+async def prune(database: Store, *, older_than_ms: int, clock: Clock, dry_run: bool = False) -> Pruned:
     """Remove what settled more than `older_than_ms` (an age, milliseconds, at least 0) ago.
 
     A server may run on the same store meanwhile. Raises: ValueError, StoreFailure; what was removed by then stays so.

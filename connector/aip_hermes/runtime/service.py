@@ -14,7 +14,7 @@ import structlog
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import Database, OwnerLock, StoreFailure
+from aip_hermes.database import OwnerLock, Place, StoreFailure, open_store
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime.approval_clock import ApprovalClock
@@ -40,9 +40,9 @@ from aip_hermes.runtime.queries import Views
 from aip_hermes.runtime.queue import QueueWorker
 from aip_hermes.runtime.reconciliation import Reconciliations
 from aip_hermes.runtime.records import Records
-from aip_hermes.runtime.recovery import Released, recover
+from aip_hermes.runtime.recovery import Released, Unfinished, recover
 from aip_hermes.runtime.serial import SerialLocks
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from aip_hermes.runtime.store import KIND
 from aip_hermes.runtime.submission import Submission
 from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
 
@@ -60,7 +60,7 @@ class Runtime:
         self,
         footing: Footing,
         *,
-        owner: OwnerLock,
+        owner: OwnerLock | None,
         catalog: Catalog,
         connectors: Sequence[Connector],
         authorities: Authorities,
@@ -92,7 +92,7 @@ class Runtime:
     async def open(
         cls,
         *,
-        path: Path,
+        store: Place,
         catalog: Catalog,
         connectors: Sequence[Connector],
         authorities: Authorities,
@@ -106,24 +106,22 @@ class Runtime:
     ) -> Self:
         """Take the data directory, open or make the store, bring interrupted actions to a definite state.
 
-        path: the SQLite file; its folder is owned until `aclose`. catalog: made of the connectors' offers.
+        store: a SQLite file, whose folder is owned until `aclose`, or a database that several runtimes share. catalog:
+        made of the connectors' offers.
         meter, spans: told what happens; None: nobody. approval_waits: told of each approval, once it is committed.
         Approved actions that had not passed their intent start running in the background.
         Raises: AlreadyOwned, StoreRefused, StoreUnavailable; PolicyRefused for an approval policy that can't be kept.
         """
         check_policies(catalog)
         clock = clock or SystemClock()
-        owner = OwnerLock(path.parent)
-        owner.acquire()
         meter = meter or NoMeter()
+        database = open_store(store, KIND, clock=clock, committed=Notices(meter, approval_waits))
+        owner = OwnerLock(store.parent) if isinstance(store, Path) else None
+        if owner is not None:
+            owner.acquire()
         footing = Footing(
-            database=Database(
-                path,
-                migrations=MIGRATIONS,
-                application_id=APPLICATION_ID,
-                clock=clock,
-                committed=Notices(meter, approval_waits),
-            ),
+            database=database,
+            alone=owner is not None,
             clock=clock,
             new_id=new_id,
             faults=faults or NoFaults(),
@@ -135,16 +133,16 @@ class Runtime:
             unfinished = await recover(footing, connectors=connectors)
         except BaseException:
             await footing.database.close()
-            owner.release()
+            if owner is not None:
+                owner.release()
             raise
         runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
-        for submission in unfinished.interrupted:
-            runtime._background.start_alone(runtime._observe(submission))
-        for release in unfinished.released:
-            runtime._background.start_alone(runtime._resume(release))
+        runtime._go_on(unfinished)
         runtime._background.keep("queue", runtime._queue.run)
         runtime._background.keep("keeper", Keeper(footing).run)
         runtime._background.keep("approval_clock", ApprovalClock(footing).run)
+        if not footing.alone:
+            runtime._background.keep("takeover", runtime._take_over)
         return runtime
 
     async def aclose(self) -> None:
@@ -156,7 +154,8 @@ class Runtime:
         await self._background.aclose(wait_ms=self._footing.limits.close_wait_ms)
         await self._executor.aclose()
         await self._footing.database.close()
-        self._owner.release()
+        if self._owner is not None:
+            self._owner.release()
 
     async def __aenter__(self) -> Self:
         return self
@@ -343,6 +342,21 @@ class Runtime:
             work.close()
             raise RuntimeStopping("the server is stopping; send the request again later")
         return await asyncio.shield(self._background.start(work))
+
+    def _go_on(self, unfinished: Unfinished) -> None:
+        for submission in unfinished.interrupted:
+            self._background.start_alone(self._observe(submission))
+        for release in unfinished.released:
+            self._background.start_alone(self._resume(release))
+
+    async def _take_over(self) -> None:
+        """Look, every now and then, for what another worker of the store has left; a lease says when."""
+        while True:
+            await self._footing.clock.sleep(self._footing.limits.heartbeat_ms / 1000)
+            try:
+                self._go_on(await recover(self._footing, connectors=self._connectors))
+            except StoreFailure as exc:
+                log.warning("takeover.store_failed", error_type=type(exc).__name__)
 
     async def _observe(self, submission: Submission) -> None:
         try:

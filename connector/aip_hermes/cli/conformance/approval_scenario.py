@@ -68,7 +68,7 @@ async def _open(site: KitSite) -> AsyncIterator[Runtime]:
     endpoint = endpoint_of(site.provider.base_url, approval=ApprovalTerms(approvers=2))
     async with HermesConnector([endpoint], clock=SystemClock(), faults=NoFaults()) as connector:
         runtime = await Runtime.open(
-            path=site.store,
+            store=site.store,
             catalog=Catalog(connector.offers()),
             connectors=[connector],
             authorities=Authorities((authority(FIRST), authority(SECOND))),

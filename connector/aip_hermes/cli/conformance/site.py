@@ -131,7 +131,7 @@ class KitSite:
     async def open(self, *, clock: Clock | None = None, limits: RuntimeLimits | None = None) -> AsyncIterator[Runtime]:
         """Start a runtime on the same store, as often as a process starts there."""
         runtime = await Runtime.open(
-            path=self.store,
+            store=self.store,
             catalog=self.catalog,
             connectors=[self.connector],
             authorities=Authorities((authority(),)),

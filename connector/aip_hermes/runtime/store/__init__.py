@@ -1,4 +1,4 @@
-"""The runtime's SQLite file: schema and named queries.
+"""The runtime's store: schema and named queries.
 
 A state change and its event are always one transaction, so callers compose queries inside one function per transition.
 """
@@ -9,14 +9,16 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aip_hermes.database import Queries
+from aip_hermes.database import Queries, StoreKind
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "QUERIES", "from_json", "to_json"]
+__all__ = ["APPLICATION_ID", "KIND", "MIGRATIONS", "QUERIES", "from_json", "to_json"]
 
 APPLICATION_ID: Final = 0x41495052
 """`AIPR` in the file's header."""
 
 MIGRATIONS: Final = "aip_hermes.runtime.store.migrations"
+
+KIND: Final = StoreKind(migrations=MIGRATIONS, application_id=APPLICATION_ID, schema="aip_runtime")
 
 QUERIES: Final[Mapping[str, str]] = Queries.load(
     package="aip_hermes.runtime.store",
