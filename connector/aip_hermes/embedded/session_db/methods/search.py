@@ -125,12 +125,10 @@ class SearchMethods(StoreFile):
         await self._settle_index()
         try:
             return await super().write(function)
-        except StoreUnavailable as failure:
+        except StoreFailure as failure:
             if not index.concerns_index(failure):
                 raise
-            with suppress(StoreFailure):
-                await self._give_up_index(failure)
-            return await super().write(function)
+            return await self._write_without_index(function, failure)
 
     async def _found(self, search: Search) -> list[dict[str, Any]]:
         try:
@@ -174,10 +172,20 @@ class SearchMethods(StoreFile):
             log.warning("session_db.no_search_index", file=self.path.name, kind=failure.kind)
         self._index_settled = True
 
-    async def _give_up_index(self, failure: StoreUnavailable) -> None:
+    async def _give_up_index(self, failure: StoreFailure) -> None:
+        await self._write_without_index(lambda _: None, failure)
+
+    async def _write_without_index(self, function: Callable[[Connection], T], failure: StoreFailure) -> T:
+        """Give the index up and run `function`, together: where that fails, too, the index was not the cause."""
+
+        def alone(connection: Connection) -> tuple[bool, T]:
+            return index.detach(connection, cause=str(failure)), function(connection)
+
+        given_up, result = await super().write(alone)
         self._index_settled = True
-        if await super().write(lambda c: index.detach(c, cause=str(failure))):
+        if given_up:
             log.error("session_db.search_index_given_up", file=self.path.name, cause=str(failure))
+        return result
 
 
 def _names(chosen: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -24,6 +24,8 @@ QUERIES: Final = Queries.load(
         "pruning.sql",
         "usage.sql",
         "portability.sql",
-        "search_sqlite.sql",
+        "search.sql",
+        "leases.sql",
+        "compression.sql",
     ),
 )

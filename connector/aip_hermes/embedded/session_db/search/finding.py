@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aip_hermes.database import Connection
+from aip_hermes.database.queries import Query
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.search.index import state_of
 from aip_hermes.embedded.session_db.search.language import Node, has_cjk, loosened, parse, terms
-from aip_hermes.embedded.session_db.search.matching import match_expression, text_condition
+from aip_hermes.embedded.session_db.search.matching import Condition, match_expression
 from aip_hermes.embedded.session_db.search.snippets import excerpt, marked_snippet
 
 __all__ = ["FIELDS", "RANKED", "Search", "find", "find_if_complete", "projection"]
@@ -134,10 +135,13 @@ def _match(connection: Connection, search: Search, tree: Node, *, limit: int, of
 
 
 def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int, after: int = 0) -> list[int]:
-    condition = text_condition(tree, column="t.haystack")
-    query = _query("scan_oldest" if search.sort == "oldest" else "scan_newest").replace("{condition}", condition.sql)
+    contains = QUERIES["text_contains"]
+    here = Condition(tree, contains=contains)
+    there = Condition(tree, contains=contains.postgres or contains)
+    name = "scan_oldest" if search.sort == "oldest" else "scan_newest"
+    query = _filled(_query(name), "{condition}", Query(here.sql, postgres=there.sql))
     page = {"limit": limit, "offset": offset, "after": after}
-    return [row["id"] for row in connection.execute(query, {**search.parameters, **condition.parameters, **page})]
+    return [row["id"] for row in connection.execute(query, {**search.parameters, **here.parameters, **page})]
 
 
 def _any(connection: Connection, search: Search, tree: Node) -> bool:
@@ -151,8 +155,14 @@ def _may_be_part_of_word(tree: Node) -> bool:
     return all(len(text) >= _SUBSTRING_CHARS for text in texts) or not all(text.isascii() for text in texts)
 
 
-def _query(name: str) -> str:
-    return QUERIES[name].replace("{visible}", QUERIES["search_filter"])
+def _query(name: str) -> Query:
+    return _filled(QUERIES[name], "{visible}", QUERIES["search_filter"])
+
+
+def _filled(query: Query, place: str, part: Query) -> Query:
+    """Put a part into a query, in the words of either engine."""
+    other = (query.postgres or query).replace(place, part.postgres or part)
+    return Query(query.replace(place, part), postgres=other)
 
 
 def _hits(

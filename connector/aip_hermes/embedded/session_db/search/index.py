@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
-from aip_hermes.database import Connection, StoreUnavailable
+from aip_hermes.database import Connection, StoreFailure, StoreUnavailable
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = [
@@ -36,6 +36,7 @@ _SHADOWS: Final = tuple(f"{_TABLE}_{part}" for part in ("data", "idx", "docsize"
 
 _SIGNS: Final = (
     "no such module",
+    "SQL logic error",
     "fts5: corruption",
     "fts5: checksum",
     "fts5: missing row",
@@ -122,10 +123,13 @@ def check(connection: Connection) -> None:
     connection.execute(QUERIES["check_search_index"])
 
 
-def concerns_index(failure: StoreUnavailable) -> bool:
+def concerns_index(failure: StoreFailure) -> bool:
     """Tell whether a damaged or unreadable index may be behind a failure. A damaged file of rows looks the same."""
+    if isinstance(failure, StoreUnavailable) and failure.kind == "corrupt":
+        return True
     text = str(failure)
-    return failure.kind == "corrupt" or any(sign in text for sign in _SIGNS)
+    # A constraint of a table of rows would be named.
+    return text == "constraint failed" or any(sign in text for sign in _SIGNS)
 
 
 def _drop_triggers(connection: Connection) -> None:

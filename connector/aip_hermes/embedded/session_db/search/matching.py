@@ -1,4 +1,4 @@
-"""A tree of terms in the two languages of SQLite: an expression of its word index, a condition on plain text."""
+"""A tree of terms in the words of an engine: an expression for SQLite's index of words, a condition on plain text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
 
-__all__ = ["Condition", "match_expression", "text_condition", "written_as"]
+__all__ = ["Condition", "match_expression", "written_as"]
 
 _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
@@ -26,11 +26,14 @@ def match_expression(node: Node) -> str:
 
 
 class Condition:
-    """SQL on a column that holds lower-cased text, and its parameters."""
+    """SQL on lower-cased text, and its parameters: terms as substrings, phrases to the letter.
 
-    def __init__(self, node: Node, *, column: str) -> None:
+    contains: SQL that tells whether the parameter `{parameter}` is in the text.
+    """
+
+    def __init__(self, node: Node, *, contains: str) -> None:
         self.parameters: dict[str, str] = {}
-        self._column = column
+        self._contains_sql = contains
         self.sql = self._of(node)
 
     def _of(self, node: Node) -> str:
@@ -47,12 +50,7 @@ class Condition:
     def _contains(self, text: str) -> str:
         name = f"text_{len(self.parameters)}"
         self.parameters[name] = text
-        return f"instr({self._column}, :{name}) > 0"
-
-
-def text_condition(node: Node, *, column: str) -> Condition:
-    """Return a condition: terms as substrings, phrases to the letter."""
-    return Condition(node, column=column)
+        return self._contains_sql.replace("{parameter}", name)
 
 
 def written_as(text: str) -> list[str]:

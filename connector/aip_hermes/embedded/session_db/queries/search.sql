@@ -163,6 +163,10 @@ LEFT JOIN messages AS after ON after.id = (
 LEFT JOIN search_texts AS after_text ON after_text.id = after.id
 ORDER BY hit.key;
 
+-- name: text_contains
+-- A text that stands for itself, in the lower-cased texts of a row.
+instr(t.haystack, :{parameter}) > 0;
+
 -- name: search_filter
 -- Which rows of any search are shown.
 (m.active = 1 OR m.compacted = 1 OR :include_inactive)
