@@ -17,6 +17,7 @@ from aip_hermes.embedded.session_db.errors import (
     classify_session_failure,
 )
 from aip_hermes.embedded.session_db.grants import GrantStore
+from aip_hermes.embedded.session_db.ground import TurnGround
 from aip_hermes.embedded.session_db.jobs import JobStore
 from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB
@@ -37,6 +38,7 @@ __all__ = [
     "SessionTurnLeaseLostError",
     "StoredResponse",
     "TitleRefused",
+    "TurnGround",
     "UnknownSession",
     "Usage",
     "classify_session_failure",

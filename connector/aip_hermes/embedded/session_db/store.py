@@ -7,9 +7,11 @@ writes and see the last commit.
 from __future__ import annotations
 
 from aip_hermes.embedded.session_db.methods.activity import ActivityMethods
+from aip_hermes.embedded.session_db.methods.compression import CompressionMethods
 from aip_hermes.embedded.session_db.methods.counting import CountMethods
 from aip_hermes.embedded.session_db.methods.creating import CreateMethods
 from aip_hermes.embedded.session_db.methods.ending import EndMethods
+from aip_hermes.embedded.session_db.methods.leases import LeaseMethods
 from aip_hermes.embedded.session_db.methods.lineage import LineageMethods
 from aip_hermes.embedded.session_db.methods.listing import ListMethods
 from aip_hermes.embedded.session_db.methods.looking import LookMethods
@@ -43,6 +45,8 @@ class SessionDB(
     ListMethods,
     CountMethods,
     LineageMethods,
+    LeaseMethods,
+    CompressionMethods,
     PruneMethods,
     UsageMethods,
     SearchMethods,

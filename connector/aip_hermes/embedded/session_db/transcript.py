@@ -94,12 +94,15 @@ def record_reply(
     model: str,
     now: float,
     into_compressed: bool = False,
+    guard: Callable[[Connection], None] | None = None,
 ) -> int:
     """Append one assistant message of a turn and add what it used, together. Returns the row id.
 
-    Raises UnknownSession: a row deleted meanwhile does not come back.
+    Raises as `append`; a row deleted meanwhile does not come back.
     """
-    (row_id,) = append(connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed)
+    (row_id,) = append(
+        connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed, guard=guard
+    )
     connection.execute(
         QUERIES["add_usage"],
         {

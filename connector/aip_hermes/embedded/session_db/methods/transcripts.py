@@ -122,11 +122,12 @@ class TranscriptMethods(StoreFile):
         usage: Usage,
         model: str,
         tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        turn_lease_holder: str | None = None,
         into_compressed: bool = False,
     ) -> int:
         """Append one assistant message of a turn and add its usage to the row, together; returns the row id.
 
-        Raises UnknownSession where the row was deleted meanwhile: it does not come back.
+        Raises as append_message; a row that was deleted meanwhile does not come back.
         """
         reply = {
             "role": "assistant",
@@ -136,8 +137,9 @@ class TranscriptMethods(StoreFile):
             "tool_calls": tool_calls,
         }
         now = self._now()
+        guard = self._turn_guard(session_id, turn_lease_holder, ttl_seconds=300.0)
         return await self.write(
             lambda c: transcript.record_reply(
-                c, session_id, reply, usage=usage, model=model, now=now, into_compressed=into_compressed
+                c, session_id, reply, usage=usage, model=model, now=now, into_compressed=into_compressed, guard=guard
             )
         )

@@ -27,5 +27,7 @@ QUERIES: Final = Queries.load(
         "search.sql",
         "leases.sql",
         "compression.sql",
+        "leases.sql",
+        "compression.sql",
     ),
 )
