@@ -27,7 +27,5 @@ QUERIES: Final = Queries.load(
         "search.sql",
         "leases.sql",
         "compression.sql",
-        "leases.sql",
-        "compression.sql",
     ),
 )
