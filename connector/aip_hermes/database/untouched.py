@@ -16,7 +16,7 @@ from urllib.parse import quote
 from aip_hermes.database import migrations as schema
 from aip_hermes.database.failures import StoreRefused, StoreUnavailable, translated
 from aip_hermes.database.head import stated_id
-from aip_hermes.database.owner import OwnerLock
+from aip_hermes.database.owner import LOCK_NAME, OwnerLock
 
 __all__ = ["Untouched", "beside", "check_ours", "connect_untouched", "open_untouched"]
 
@@ -51,9 +51,12 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 @contextmanager
-def open_untouched(path: Path, *, migrations: str, application_id: int) -> Iterator[Untouched]:
+def open_untouched(
+    path: Path, *, migrations: str, application_id: int, lock_name: str = LOCK_NAME
+) -> Iterator[Untouched]:
     """Open `path` for reading alone; nothing is made, migrated, folded in or locked against its server.
 
+    lock_name: the owner's lock beside the file, by which a server of it is known.
     Raises: StoreUnavailable for a file that is missing, damaged at its head, or left in the middle of a write;
     StoreRefused for one that isn't ours, or that is newer than this program.
     """
@@ -62,7 +65,7 @@ def open_untouched(path: Path, *, migrations: str, application_id: int) -> Itera
         raise StoreUnavailable(f"{path} does not exist", kind="missing")
     check_ours(path, application_id=application_id)
     try:
-        raw = connect_untouched(path, served=OwnerLock.holder_of(path.parent) is not None)
+        raw = connect_untouched(path, served=OwnerLock.holder_of(path.parent, name=lock_name) is not None)
     except sqlite3.Error as error:
         raise translated(error) from error
     try:

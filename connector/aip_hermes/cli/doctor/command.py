@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from aip_hermes.app import connectors_of
-from aip_hermes.cli.aipctl.terminal import safe_text
 from aip_hermes.cli.doctor import files, network, reviewers, storage
-from aip_hermes.cli.doctor.finding import Finding, fail
+from aip_hermes.cli.doctor.finding import Finding, fail, line_of
 from aip_hermes.database import OwnerLock
 from aip_hermes.ports import Clock, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities
@@ -28,7 +26,7 @@ async def run_doctor(*, config: Path, as_json: bool, clock: Clock | None = None)
         print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in found]}, ensure_ascii=False))
     else:
         for finding in found:
-            print(_line(finding))
+            print(line_of(finding))
     return 0 if healthy else 1
 
 
@@ -67,12 +65,3 @@ async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Findin
 def _reviewers(settings: Settings, known: Authorities, *, clock: Clock) -> Iterator[Finding]:
     built = connectors_of(settings, clock=clock, new_id=new_id, faults=NoFaults())
     yield from reviewers.reviewers(settings, known, built, clock=clock)
-
-
-def _line(finding: Finding) -> str:
-    mark = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}[finding.level]
-    if sys.stdout.isatty():
-        colour = {"ok": 32, "warn": 33, "fail": 31}[finding.level]
-        mark = f"\x1b[{colour}m{mark}\x1b[0m"
-    advice = f"; {finding.remedy}" if finding.remedy else ""
-    return f"{mark}  {finding.check:<10} {safe_text(finding.detail + advice)}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Level", "fail", "fine", "warn"]
+from aip_hermes.cli.aipctl.terminal import safe_text
+
+__all__ = ["Finding", "Level", "fail", "fine", "line_of", "warn"]
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -32,3 +35,13 @@ def warn(check: str, detail: str, remedy: str) -> Finding:
 def fail(check: str, detail: str, remedy: str) -> Finding:
     """It does not work."""
     return Finding(check=check, level="fail", detail=detail, remedy=remedy)
+
+
+def line_of(finding: Finding) -> str:
+    """Return what is printed of it, with colours on a terminal."""
+    mark = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}[finding.level]
+    if sys.stdout.isatty():
+        colour = {"ok": 32, "warn": 33, "fail": 31}[finding.level]
+        mark = f"\x1b[{colour}m{mark}\x1b[0m"
+    advice = f"; {finding.remedy}" if finding.remedy else ""
+    return f"{mark}  {finding.check:<10} {safe_text(finding.detail + advice)}"
