@@ -192,7 +192,8 @@ class Executor:
                 outcome=outcome,
                 approval_id=resumed.approval_id if resumed else None,
                 approval_status="approved" if resumed else None,
-                starts_run=submission.handler.operation.serial == "run",
+                # A capability that was withdrawn meanwhile starts nothing.
+                starts_run=submission.published is not None and submission.handler.operation.serial == "run",
                 keeping=keeping_of(submission, outcome),
             ),
             now=self._footing.now_ms(),
