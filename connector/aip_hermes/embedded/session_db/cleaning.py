@@ -16,7 +16,7 @@ _NOTE: Final = re.compile(
     r"\[System note:\s*The following is recalled memory context,\s*NOT new user input\.[^\]]*\]\s*", re.IGNORECASE
 )
 _FENCE: Final = re.compile(r"</?\s*memory-context\s*>", re.IGNORECASE)
-_TELLING: Final = re.compile(r"memory-context|recalled memory context", re.IGNORECASE)
+_FENCE_NAME, _NOTE_NAME = "memory-context", "recalled memory context"
 _NAME_ONLY: Final = re.compile(r"\[[^\[\]\n]+\]")
 _REVIEWS: Final = (
     "Review the conversation above and update the skill library",
@@ -26,7 +26,9 @@ _REVIEWS: Final = (
 
 def cleaned_text(text: str) -> str:
     """Return `text` without recalled memory and its fences, trimmed."""
-    if _TELLING.search(text) is not None:
+    # Asked of every message of every transcript: a search in folded text takes a tenth of one by a pattern.
+    folded = text.lower()
+    if _FENCE_NAME in folded or _NOTE_NAME in folded:
         text = _FENCE.sub("", _NOTE.sub("", _RECALLED.sub("", text)))
     return text.strip()
 

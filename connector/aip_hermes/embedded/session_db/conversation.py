@@ -9,9 +9,11 @@ import json
 from collections.abc import Iterable, Mapping, MutableSequence
 from typing import Any, Final
 
+from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import decoded_columns
+from aip_hermes.embedded.session_db.queries import QUERIES
 
-__all__ = ["conversation", "conversation_message", "repair_message_sequence"]
+__all__ = ["conversation", "conversation_message", "repair_message_sequence", "told_rows"]
 
 _COLUMNS: Final = (
     "id", "role", "content", "timestamp", "finish_reason", "observed",
@@ -19,8 +21,9 @@ _COLUMNS: Final = (
     "platform_message_id", "reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items",
     "codex_message_items",
 )  # fmt: skip
-_USUAL: Final = 6
-_NOTHING_MORE: Final = (None,) * (len(_COLUMNS) - _USUAL)
+_TEXT_COLUMNS: Final = 7
+"""Of a row that holds a text alone; the last one tells so."""
+_NOTHING_MORE: Final = (None,) * (len(_COLUMNS) - _TEXT_COLUMNS + 1)
 
 _OPTIONAL = (
     ("api_content", "api_content"),
@@ -38,16 +41,27 @@ _ASSISTANT_JSON = ("reasoning_details", "codex_reasoning_items", "codex_message_
 _REPLACED_BY_NEXT = frozenset({"verification_required", "verify_hook_continue"})
 
 
+def told_rows(connection: Connection, session_id: str, *, include_inactive: bool) -> list[tuple[Any, ...]]:
+    """Return the rows of a transcript for `conversation`. Most hold a text and nothing more, and are read so."""
+    asked = {"session_id": session_id, "include_inactive": int(include_inactive)}
+    rows = connection.tuples(QUERIES["fetch_told_texts"], asked)
+    if not any(row[-1] for row in rows):
+        return rows
+    whole = {row[0]: row for row in connection.tuples(QUERIES["fetch_told_rest"], asked)}
+    return [whole[row[0]] if row[-1] else row for row in rows]
+
+
 def conversation(rows: Iterable[tuple[Any, ...]], *, include_row_ids: bool = False) -> list[dict[str, Any]]:
-    """Return the transcript of `fetch_told_messages`'s rows as a model reads it."""
+    """Return the transcript of `told_rows` as a model reads it."""
     found: list[dict[str, Any]] = []
     for row in rows:
-        # A transcript has thousands of rows, and most of them hold text and nothing more.
-        if row[_USUAL:] != _NOTHING_MORE or row[5] or type(row[2]) is not str or row[2][:1] == "\0":
-            columns = decoded_columns(dict(zip(_COLUMNS, row, strict=True)))
+        # A transcript has thousands of rows: those that hold a text alone are made into messages at once.
+        if len(row) != _TEXT_COLUMNS or row[5] or type(row[2]) is not str or row[2][:1] == "\0":
+            whole = row if len(row) == len(_COLUMNS) else (*row[:-1], *_NOTHING_MORE)
+            columns = decoded_columns(dict(zip(_COLUMNS, whole, strict=True)))
             found.append(conversation_message(columns, include_row_id=include_row_ids))
             continue
-        row_id, role, content, timestamp, finish_reason = row[: _USUAL - 1]
+        row_id, role, content, timestamp, finish_reason, _, _ = row
         message: dict[str, Any] = {"role": role, "content": content}
         if include_row_ids:
             message["_row_id"] = row_id

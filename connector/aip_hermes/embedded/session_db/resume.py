@@ -8,7 +8,7 @@ from typing import Any, Final
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.cleaning import cleaned, without_replays
 from aip_hermes.embedded.session_db.columns import scrubbed
-from aip_hermes.embedded.session_db.conversation import conversation, repair_message_sequence
+from aip_hermes.embedded.session_db.conversation import conversation, repair_message_sequence, told_rows
 from aip_hermes.embedded.session_db.errors import SessionExportTooLargeError, SessionResumeTooLargeError
 from aip_hermes.embedded.session_db.lineage import told_lineage
 from aip_hermes.embedded.session_db.queries import QUERIES
@@ -104,8 +104,7 @@ def _check_resume(connection: Connection, session_id: str, lineage: dict[str, in
 def _told(connection: Connection, ids: list[str], include_inactive: bool, *, row_ids: bool) -> list[dict[str, Any]]:
     found: list[tuple[Any, ...]] = []
     for one in ids:
-        asked = {"session_id": one, "include_inactive": int(include_inactive)}
-        found += connection.tuples(QUERIES["fetch_told_messages"], asked)
+        found += told_rows(connection, one, include_inactive=include_inactive)
     if len(ids) > 1:
         found.sort(key=lambda row: int(row[0]))
     return cleaned(conversation(found, include_row_ids=row_ids))

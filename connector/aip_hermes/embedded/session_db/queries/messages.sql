@@ -24,15 +24,30 @@ FROM messages
 WHERE session_id = :session_id AND (active = 1 OR :include_inactive = 1) AND id > :after_id
 ORDER BY id LIMIT :limit OFFSET :offset;
 
--- name: fetch_told_messages
--- Rows of one transcript in order, the columns that a model may read: what nearly every row has comes first.
+-- name: fetch_told_texts
+-- Rows of one transcript in order, as far as most rows go; `more` tells of those that hold more for a model.
+SELECT
+    id, role, content, timestamp, finish_reason, observed,
+    COALESCE(
+        api_content, display_kind, display_metadata, tool_call_id, tool_name, effect_disposition, tool_calls,
+        platform_message_id, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items
+    ) IS NOT NULL AS more
+FROM messages
+WHERE session_id = :session_id AND (active = 1 OR :include_inactive = 1)
+ORDER BY id;
+
+-- name: fetch_told_rest
+-- The rows that hold more, with all that a model may read.
 SELECT
     id, role, content, timestamp, finish_reason, observed,
     api_content, display_kind, display_metadata, tool_call_id, tool_name, effect_disposition, tool_calls,
     platform_message_id, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items
 FROM messages
 WHERE session_id = :session_id AND (active = 1 OR :include_inactive = 1)
-ORDER BY id;
+  AND COALESCE(
+        api_content, display_kind, display_metadata, tool_call_id, tool_name, effect_disposition, tool_calls,
+        platform_message_id, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items
+    ) IS NOT NULL;
 
 -- name: fetch_latest_messages
 -- The same, counted back from the newest; newest first.
