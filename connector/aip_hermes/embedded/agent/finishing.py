@@ -15,12 +15,16 @@ log = structlog.get_logger(__name__)
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Return the outcome of `work`. A cancel meanwhile waits for its end and is raised then."""
+    """Return the outcome of `work`. A cancel meanwhile, and each one after it, waits for its end; it is raised then."""
     task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if not task.cancelled() and task.exception() is not None:
-            log.warning("turn.failed_while_cancelled", cause=type(task.exception()).__name__)
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled() and task.exception() is not None:
+        log.warning("turn.failed_while_cancelled", cause=type(task.exception()).__name__)
+    raise cancelled

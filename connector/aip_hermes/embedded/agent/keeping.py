@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import structlog
 
 from aip_hermes.database import StoreFailure
-from aip_hermes.embedded.agent.habits import Habits
+from aip_hermes.embedded.agent.habits import RIGHT, Habits
 from aip_hermes.embedded.agent.models import ModelReply
-from aip_hermes.embedded.session_db import CompressionSessionClosedError, SessionDB, UnknownSession
+from aip_hermes.embedded.session_db import (
+    CompressionSessionClosedError,
+    SessionDB,
+    SessionTurnLeaseLostError,
+    UnknownSession,
+    Usage,
+)
 
-__all__ = ["Keeper", "ReplyNotStored"]
+__all__ = ["LOSSES", "Keeper", "ReplyNotStored"]
 
 log = structlog.get_logger(__name__)
+
+LOSSES = (StoreFailure, UnknownSession, CompressionSessionClosedError, SessionTurnLeaseLostError)
+"""What keeps a row of a running turn from being stored."""
 
 
 class ReplyNotStored(Exception):
@@ -23,44 +33,133 @@ class ReplyNotStored(Exception):
 
 
 class Keeper:
-    """Stores the rows of one turn in one session. model_name: the label of a row that has none."""
+    """Stores the rows of one turn in one session, and knows what of the conversation is there.
 
-    def __init__(self, db: SessionDB, session_id: str, *, model_name: str, habits: Habits) -> None:
-        self._db = db
+    db: None where nothing is stored. session_id: another one after a rotation. model_name: the label of a row that has
+    none. holder: of the turn lease that each write checks; None: none is checked. tolerant: a row that can't be stored
+    is no failure; `persisted` and `cause` tell of it.
+
+    messages: the conversation as it is now, this turn included. calls: requests so far. usage: of all of them.
+    newest: row id of the last row that was stored here.
+    """
+
+    def __init__(
+        self,
+        db: SessionDB | None,
+        session_id: str,
+        *,
+        model_name: str,
+        habits: Habits = RIGHT,
+        holder: str | None = None,
+        tolerant: bool = False,
+        row: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.db = db
+        self.session_id = session_id
+        self.holder = holder
+        self.messages: list[dict[str, Any]] = []
+        self.calls = 0
+        self.usage = Usage()
+        self.last_prompt_tokens = 0
+        self.newest: int | None = None
+        self.cause: str | None = None
+        self.asked = False
+        self._row = dict(row or {"source": "api_server"})
         self._model_name = model_name
         self._habits = habits
-        self.session_id = session_id
+        self._tolerant = tolerant
+        self._unstored: list[dict[str, Any]] = []
 
-    async def reply(self, reply: ModelReply, tool_calls: Sequence[Mapping[str, Any]] | None) -> None:
-        """Store an assistant row and what it used. Raises ReplyNotStored."""
+    @property
+    def persisted(self) -> bool:
+        """Whether every row of the turn is in the store."""
+        return self.db is not None and self.cause is None
+
+    def count(self, usage: Usage) -> None:
+        """Add what one request used."""
+        self.usage = _sum(self.usage, usage)
+        self.last_prompt_tokens = usage.input_tokens
+
+    async def make_row(self) -> None:
+        """Insert the session's row, or fill its empty places."""
+        if self.db is not None:
+            await self.db.create_session(self.session_id, **self._row)
+
+    async def question(self, row: Mapping[str, Any]) -> int | None:
+        """Store the user row; returns its id. Its failures are the caller's to judge."""
+        if self.db is None:
+            self._unstored.append({**row, "role": "user"})
+            return None
+        self.newest = await self.db.append_message(
+            self.session_id,
+            "user",
+            turn_lease_holder=self.holder,
+            into_compressed=not self._habits.follows_compression,
+            **row,
+        )
+        return self.newest
+
+    async def reply(self, reply: ModelReply, tool_calls: Sequence[Mapping[str, Any]] | None) -> int | None:
+        """Store an assistant row and what it used; returns its id. Raises ReplyNotStored."""
+        if self.db is None:
+            self._unstored.append({"reply": reply, "tool_calls": tool_calls})
+            return None
         with self._storing():
-            await self._db.record_reply(
+            self.newest = await self.db.record_reply(
                 self.session_id,
                 reply.text,
                 finish_reason=reply.finish_reason,
                 usage=reply.usage,
                 model=self._model_name,
                 tool_calls=tool_calls,
+                turn_lease_holder=self.holder,
                 into_compressed=not self._habits.follows_compression,
             )
+            return self.newest
+        return None
 
-    async def result(self, row: Mapping[str, Any]) -> None:
-        """Store a tool row. Raises ReplyNotStored."""
+    async def result(self, row: Mapping[str, Any]) -> int | None:
+        """Store a tool row; returns its id. Raises ReplyNotStored."""
+        if self.db is None:
+            self._unstored.append(dict(row))
+            return None
         with self._storing():
-            await self._db.append_message(
+            self.newest = await self.db.append_message(
                 self.session_id,
                 "tool",
                 row["content"],
                 tool_name=row["tool_name"],
                 tool_call_id=row["tool_call_id"],
+                turn_lease_holder=self.holder,
                 into_compressed=not self._habits.follows_compression,
             )
+            return self.newest
+        return None
+
+    async def attach(self, db: SessionDB) -> None:
+        """Store from now on in `db`, the rows of this turn so far included. Raises StoreFailure; then as before."""
+        await db.create_session(self.session_id, **self._row)
+        unstored, self._unstored, self.db = self._unstored, [], db
+        for row in unstored:
+            if "reply" in row:
+                await self.reply(row["reply"], row["tool_calls"])
+            elif row["role"] == "user":
+                with self._storing():
+                    await self.question({name: value for name, value in row.items() if name != "role"})
+            else:
+                await self.result(row)
 
     @contextmanager
     def _storing(self) -> Iterator[None]:
         try:
             yield
-        except (StoreFailure, UnknownSession, CompressionSessionClosedError) as exc:
+        except LOSSES as exc:
             log.error("turn.reply_not_stored", cause=type(exc).__name__)
-            if self._habits.admits_failure:
+            self.cause = self.cause or f"{type(exc).__name__}: {exc}"
+            if self._habits.admits_failure and not self._tolerant:
                 raise ReplyNotStored from exc
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    mine, its = asdict(one), asdict(other)
+    return Usage(**{name: mine[name] + its[name] for name in mine})

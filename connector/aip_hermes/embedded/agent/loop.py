@@ -10,26 +10,43 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import structlog
 
 from aip_hermes.embedded.agent.events import Approver, Listener, StepText, TextDelta, ToolCompleted, ToolStarted
 from aip_hermes.embedded.agent.finishing import finished
-from aip_hermes.embedded.agent.habits import RIGHT, Habits
 from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest, ToolCall
-from aip_hermes.embedded.agent.tools import TOOLS, CommandTool, ToolOutcome, arguments_of, preview_of
+from aip_hermes.embedded.agent.toolbox import Toolbox, ToolContext, ToolOutcome, arguments_of, no_store
+from aip_hermes.embedded.agent.tools import preview_of
 from aip_hermes.embedded.session_db import SessionDB, Usage
 from aip_hermes.ports import Clock
 
-__all__ = ["Agent", "AgentAnswer"]
+__all__ = ["MAX_STEPS", "Agent", "AgentAnswer", "Fitting", "StoreOpener", "TooManySteps"]
 
 log = structlog.get_logger(__name__)
 
 MAX_STEPS: Final = 30
 _INTERRUPTED: Final = ToolOutcome(output=json.dumps({"status": "interrupted"}), failed=True)
+
+
+class TooManySteps(ModelFailed):
+    """The model called tools as often as it may, and came to no end."""
+
+
+class Fitting(Protocol):
+    """Makes a conversation fit into what its model reads."""
+
+    async def fit(self, keeper: Keeper, *, system: str | None, tools: Sequence[Any]) -> None:
+        """Change `keeper.messages` where they are too long; whatever goes wrong leaves them as they are."""
+
+
+class StoreOpener(Protocol):
+    """Opens a store for a conversation that has none, and lets its keeper store there."""
+
+    async def __call__(self, keeper: Keeper) -> SessionDB: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,50 +60,52 @@ class AgentAnswer:
 
 
 class Agent:
-    """Answers one turn at a time; may run many."""
+    """Answers one turn at a time; may run many. max_steps: requests per turn. fitting: asked before each request."""
 
-    def __init__(self, *, db: SessionDB, model: Model, tool: CommandTool, clock: Clock) -> None:
-        self._db = db
+    def __init__(
+        self,
+        *,
+        model: Model,
+        toolbox: Toolbox,
+        clock: Clock,
+        max_steps: int = MAX_STEPS,
+        fitting: Fitting | None = None,
+        opener: StoreOpener | None = None,
+    ) -> None:
         self._model = model
-        self._tool = tool
+        self._toolbox = toolbox
         self._clock = clock
+        self._max_steps = max_steps
+        self._fitting = fitting
+        self._opener = opener
 
     async def answer(
-        self,
-        session_id: str,
-        messages: list[dict[str, Any]],
-        *,
-        system: str | None,
-        listener: Listener,
-        approver: Approver,
-        habits: Habits = RIGHT,
+        self, keeper: Keeper, *, system: str | None, listener: Listener, approver: Approver
     ) -> AgentAnswer:
-        """Run steps until one calls no tool. messages: ends with the user message; grows here.
+        """Run steps until one calls no tool. keeper.messages: ends with the user message; grows here.
 
-        Raises ModelFailed, also for a model that never stops calling; ReplyNotStored.
+        Raises ModelFailed, TooManySteps for a model that never stops calling, ReplyNotStored.
         """
-        usage, rows = Usage(), list[dict[str, Any]]()
-        keeper = Keeper(self._db, session_id, model_name=self._model.name, habits=habits)
-        for step in range(MAX_STEPS):
-            request = ModelRequest(messages=_with_results(messages), system=system, tools=TOOLS)
+        rows = list[dict[str, Any]]()
+        for step in range(self._max_steps):
+            if self._fitting is not None:
+                await self._fitting.fit(keeper, system=system, tools=self._toolbox.definitions)
+            request = ModelRequest(messages=_read(keeper.messages), system=system, tools=self._toolbox.definitions)
             reply = await self._reply(keeper, request, listener, lead="\n\n" if step else "")
-            usage = _sum(usage, reply.usage)
+            keeper.count(reply.usage)
             row = _assistant_row(reply)
-            await finished(keeper.reply(reply, row.get("tool_calls")))
-            rows.append(row)
-            messages.append(row)
+            await finished(self._keep_reply(keeper, reply, row, rows))
             if reply.text:
                 listener(StepText(text=reply.text))
             if not reply.tool_calls:
-                return AgentAnswer(text=reply.text, finish_reason=reply.finish_reason, usage=usage, rows=rows)
+                return AgentAnswer(text=reply.text, finish_reason=reply.finish_reason, usage=keeper.usage, rows=rows)
             for call in reply.tool_calls:
-                result = await self._call(keeper, call, listener, approver)
-                rows.append(result)
-                messages.append(result)
-        raise ModelFailed(f"the model called tools {MAX_STEPS} times and came to no end")
+                rows.append(await self._call(keeper, call, listener, approver))
+        raise TooManySteps(f"the model called tools {self._max_steps} times and came to no end")
 
     async def _reply(self, keeper: Keeper, request: ModelRequest, listener: Listener, *, lead: str) -> ModelReply:
         said: list[str] = []
+        keeper.calls += 1
         try:
             async with aclosing(self._model.stream(request)) as pieces:
                 async for piece in pieces:
@@ -96,7 +115,7 @@ class Agent:
                         listener(TextDelta(text=piece if said else lead + piece))
                         said.append(piece)
         except asyncio.CancelledError:
-            await self._keep_partial(keeper, "".join(said))
+            await finished(self._keep_partial(keeper, "".join(said)))
             raise
         raise ModelFailed("the model ended without a reply")
 
@@ -105,25 +124,43 @@ class Agent:
             return
         partial = ModelReply(text=text, finish_reason="interrupted")
         try:
-            await keeper.reply(partial, None)
+            await self._keep_reply(keeper, partial, _assistant_row(partial), [])
         except ReplyNotStored:
             log.warning("turn.partial_text_not_stored")
+
+    async def _keep_reply(
+        self, keeper: Keeper, reply: ModelReply, row: dict[str, Any], rows: list[dict[str, Any]]
+    ) -> None:
+        row_id = await keeper.reply(reply, row.get("tool_calls"))
+        rows.append(row)
+        keeper.messages.append(_with_id(row, row_id))
 
     async def _call(self, keeper: Keeper, call: ToolCall, listener: Listener, approver: Approver) -> dict[str, Any]:
         listener(ToolStarted(call=call, preview=preview_of(call), arguments=arguments_of(call)))
         begun = self._clock.monotonic()
         stopped: asyncio.CancelledError | None = None
         try:
-            outcome = await self._tool.run(call, session_id=keeper.session_id, approver=approver)
+            outcome = await self._toolbox.run(call, self._context(keeper, approver))
         except asyncio.CancelledError as cancelled:
             outcome, stopped = _INTERRUPTED, cancelled
         row = {"role": "tool", "content": outcome.output, "tool_call_id": call.id, "tool_name": call.name}
-        await finished(keeper.result(row))
+        await finished(self._keep_result(keeper, row))
         seconds = round(self._clock.monotonic() - begun, 3)
         listener(ToolCompleted(call=call, output=outcome.output, failed=outcome.failed, seconds=seconds))
         if stopped is not None:
             raise stopped
         return row
+
+    async def _keep_result(self, keeper: Keeper, row: dict[str, Any]) -> None:
+        keeper.messages.append(_with_id(row, await keeper.result(row)))
+
+    def _context(self, keeper: Keeper, approver: Approver) -> ToolContext:
+        async def store() -> SessionDB:
+            if keeper.db is not None:
+                return keeper.db
+            return await (no_store() if self._opener is None else self._opener(keeper))
+
+        return ToolContext(session_id=keeper.session_id, session_db=keeper.db, approver=approver, store=store)
 
 
 def _assistant_row(reply: ModelReply) -> dict[str, Any]:
@@ -141,9 +178,13 @@ def _assistant_row(reply: ModelReply) -> dict[str, Any]:
     return row
 
 
-def _with_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with a made-up result for each call that has none, as a crash leaves it. No model takes one
-    without the other; the rows stay as they are.
+def _with_id(row: dict[str, Any], row_id: int | None) -> dict[str, Any]:
+    return row if row_id is None else {**row, "_row_id": row_id}
+
+
+def _read(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages as the model reads them: each as it was sent before, and with a made-up result for each call
+    that has none, as a crash leaves it. No model takes one without the other; the rows stay as they are.
     """
     complete: list[dict[str, Any]] = []
     waiting: list[str] = []
@@ -161,11 +202,7 @@ def _with_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             make_up()
             waiting += [str(call["id"]) for call in message.get("tool_calls") or []]
-        complete.append(message)
+        sent = message.get("api_content")
+        complete.append(message if sent is None else {**message, "content": sent})
     make_up()
     return complete
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    mine, its = asdict(one), asdict(other)
-    return Usage(**{name: mine[name] + its[name] for name in mine})

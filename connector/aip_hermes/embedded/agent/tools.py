@@ -1,18 +1,21 @@
-"""The one tool of the built-in agent: it keeps the text of a command that a person allowed, and runs nothing."""
+"""The built-in tool that asks a person: it keeps the text of a command that was allowed, and runs nothing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from aip_hermes.embedded.agent.events import Approver, Question
+from aip_hermes.embedded.agent.events import Question
 from aip_hermes.embedded.agent.models import ToolCall
+from aip_hermes.embedded.agent.toolbox import ToolContext, ToolOutcome, ToolRegistry, arguments_of
 from aip_hermes.embedded.session_db import GrantStore
 from aip_hermes.embedded.session_db.columns import scrubbed
 
-__all__ = ["TOOLS", "TOOLSET", "CommandTool", "ToolOutcome", "arguments_of", "preview_of"]
+__all__ = ["RECORD", "TOOLS", "TOOLSET", "CommandTool", "command_registry", "preview_of"]
+
+RECORD: Final = "record"
+"""The toolset of the command tool."""
 
 _NAME: Final = "record_command"
 _PATTERN: Final = "recorded command"
@@ -35,7 +38,7 @@ TOOLS: Final[tuple[dict[str, Any], ...]] = (
 )
 
 TOOLSET: Final[dict[str, Any]] = {
-    "name": "record",
+    "name": RECORD,
     "label": "Recorded commands",
     "description": _NAME,
     "enabled": True,
@@ -44,38 +47,31 @@ TOOLSET: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolOutcome:
-    """output: the JSON text that becomes the result row. failed: denied, broken or unknown."""
-
-    output: str
-    failed: bool
-
-
 class CommandTool:
     """Asks unless the session or everybody was allowed before."""
+
+    name = _NAME
+    definition = TOOLS[0]
 
     def __init__(self, grants: GrantStore) -> None:
         self._grants = grants
         self._sessions: set[str] = set()
 
-    async def run(self, call: ToolCall, *, session_id: str, approver: Approver) -> ToolOutcome:
-        """Do what was asked; whatever is wrong with the call is an outcome, so that the turn goes on."""
-        if call.name != _NAME:
-            return _outcome({"error": f"Unknown tool: {call.name}"}, failed=True)
-        command = (arguments_of(call) or {}).get("command")
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        """Note the command where it is allowed."""
+        command = arguments.get("command")
         if not isinstance(command, str) or not command.strip():
             return _outcome({"error": 'The arguments are {"command": "<text>"}'}, failed=True)
-        if session_id in self._sessions or await self._grants.covers(_PATTERN):
+        if context.session_id in self._sessions or await self._grants.covers(_PATTERN):
             return _recorded(command)
         question = Question(command=command, pattern=_PATTERN, description="a command to be noted")
-        match await approver.ask(question):
+        match await context.approver.ask(question):
             case None:
                 return _outcome({"status": "pending_approval", "recorded": False, "command": command}, failed=False)
             case "deny":
                 return _outcome({"status": "denied", "recorded": False, "command": command}, failed=True)
             case "session":
-                self._sessions.add(session_id)
+                self._sessions.add(context.session_id)
             case "always":
                 await self._grants.keep(_PATTERN)
             case "once":
@@ -83,13 +79,11 @@ class CommandTool:
         return _recorded(command)
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments, or None where they are no JSON object."""
-    try:
-        value = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+def command_registry(grants: GrantStore) -> ToolRegistry:
+    """Return a registry of this one tool."""
+    registry = ToolRegistry()
+    registry.add(CommandTool(grants), toolset=RECORD)
+    return registry
 
 
 def preview_of(call: ToolCall) -> str | None:
