@@ -18,7 +18,9 @@ from aip_hermes.database import (
     pool_settings,
     postgres_address,
 )
+from aip_hermes.database.connection import Note
 from aip_hermes.database.postgres import PostgresDatabase
+from aip_hermes.database.postgres.listening import MISSED
 from tests.support.postgres import running_postgres
 from tests.support.postgres_relay import CommitCutter
 
@@ -250,3 +252,39 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up(postgres_dsn: str, re
                 {"id": answered, "name": "kept"}
             ]
     assert len(ran) == (1 if reaches else 2)
+
+
+@pytest.mark.requirement("database:postgres:heard")
+async def test_what_one_worker_commits_the_others_hear_once_and_a_lost_connection_is_told(postgres_dsn: str) -> None:
+    heard: asyncio.Queue[Note] = asyncio.Queue()
+    own: list[Note] = []
+
+    def told(name: str) -> Callable[[Connection], None]:
+        def write(connection: Connection) -> None:
+            add(name)(connection)
+            connection.note("made", name=name)
+
+        return write
+
+    def undone(connection: Connection) -> None:
+        told("undone")(connection)
+        raise LookupError
+
+    async with store(postgres_dsn, heard=heard.put_nowait) as one, store(postgres_dsn, heard=own.append) as other:
+        await one.read(names)
+        async with asyncio.timeout(30):
+            assert await heard.get() == (MISSED, {})
+            with pytest.raises(LookupError):
+                await other.write(undone)
+            await one.write(told("its own"))
+            await other.write(told("theirs"))
+            assert await heard.get() == ("made", {"name": "theirs"})
+            raw(
+                postgres_dsn,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+                " AND datname = current_database()",
+            )
+            assert await heard.get() == (MISSED, {})
+            await other.write(told("again"))
+            assert await heard.get() == ("made", {"name": "again"})
+    assert ("made", {"name": "theirs"}) not in own

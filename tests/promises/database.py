@@ -154,4 +154,9 @@ PROMISES = (
         source="design §6",
         sentence="A query that PostgreSQL reads in other words keeps its name; one engine never has a query alone.",
     ),
+    Promise(
+        id="database:postgres:heard",
+        source="design §6",
+        sentence="What one worker of a shared store commits the others hear; a lost connection is told, never silent.",
+    ),
 )

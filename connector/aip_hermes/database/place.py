@@ -73,8 +73,11 @@ def open_store(
     read_only: bool = False,
     clock: Clock | None = None,
     committed: Callable[[Note], None] | None = None,
+    heard: Callable[[Note], None] | None = None,
 ) -> Store:
     """Return the store; nothing is touched before its first operation.
+
+    heard: told what other processes of a shared store committed, as `PostgresDatabase`; of a file nothing is heard.
 
     Raises StoreUnavailable where the extra `postgres` is not installed.
     """
@@ -101,4 +104,5 @@ def open_store(
         read_only=read_only,
         clock=clock,
         committed=committed,
+        heard=heard,
     )

@@ -31,6 +31,7 @@ from aip_hermes.database.postgres import schema as schemas
 from aip_hermes.database.postgres.ddl import translated_ddl
 from aip_hermes.database.postgres.dialect import in_rows, parameters, translated_query
 from aip_hermes.database.postgres.failures import must_be_repeated, translated
+from aip_hermes.database.postgres.listening import Listener, publish
 from aip_hermes.database.postgres.transaction import READ, WRITE, CommitLost, Raw, fate, in_transaction
 from aip_hermes.ports import Clock, SystemClock
 
@@ -85,6 +86,8 @@ class PostgresDatabase:
     `0001_….sql`, and `0001_….postgres.sql` where the two differ. read_only: nothing is made or migrated, and every
     transaction is READ ONLY at the server too.
     committed: called in this loop with each note of a transaction that was committed, before its caller is answered.
+    heard: called in this loop with each note that another process committed, and with `listening.MISSED` where some may
+    have been missed.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
     through and undo it. RuntimeError on a second event loop.
@@ -100,6 +103,7 @@ class PostgresDatabase:
         read_only: bool = False,
         clock: Clock | None = None,
         committed: Callable[[Note], None] | None = None,
+        heard: Callable[[Note], None] | None = None,
     ) -> None:
         self.address = address
         self._schema = schema
@@ -108,6 +112,7 @@ class PostgresDatabase:
         self._read_only = read_only
         self._clock: Clock = clock or SystemClock()
         self._committed = committed
+        self._listener = None if heard is None else Listener(self._connected, schema, heard)
         self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pool: ConnectionPool[Raw] | None = None
@@ -142,6 +147,8 @@ class PostgresDatabase:
         self._closed = True
         async with self._opening:
             pool, threads, self._pool, self._threads = self._pool, self._threads, None, None
+            if self._listener is not None:
+                await asyncio.to_thread(self._listener.stop)
             if threads is not None:
                 await asyncio.to_thread(partial(threads.shutdown, wait=True))
             if pool is not None:
@@ -179,7 +186,11 @@ class PostgresDatabase:
     def _writing(self, function: Callable[[Connection], T]) -> tuple[T, list[Note]]:
         def whole(cursor: Cursor) -> tuple[T, list[Note]]:
             notes: list[Note] = []
-            return function(PostgresConnection(cursor, notes)), notes
+            result = function(PostgresConnection(cursor, notes))
+            if self._listener is not None:
+                for note in notes:
+                    publish(cursor, self._schema, self._listener.name, note)
+            return result, notes
 
         return self._repeatedly(lambda raw: in_transaction(raw, WRITE, whole))
 
@@ -246,17 +257,24 @@ class PostgresDatabase:
                 raise translated(error) from error
             self._threads = ThreadPoolExecutor(self._settings.limit or _NO_LIMIT, thread_name_prefix="postgres")
             self._pool = await asyncio.to_thread(self._filled_pool)
+            if self._listener is not None:
+                self._listener.start(loop)
 
     def _prepare(self) -> None:
         """Make, migrate or recognise the schema, on a connection of its own, before anything else uses it."""
-        with psycopg.connect(self.address.conninfo, **self._arguments()) as raw:
-            self._configure(raw)
+        with self._connected() as raw:
             name = self.address.shown
             if self._read_only:
                 schemas.check(raw, self._migrations, schema=self._schema, name=name)
             else:
                 now_ms = self._clock.now_ms()
                 schemas.bring_up(raw, self._migrations, schema=self._schema, name=name, now_ms=now_ms)
+
+    def _connected(self) -> Raw:
+        """Return a connection of its own, beside the pool."""
+        raw = psycopg.connect(self.address.conninfo, **self._arguments())
+        self._configure(raw)
+        return raw
 
     def _filled_pool(self) -> ConnectionPool[Raw]:
         settings = self._settings
