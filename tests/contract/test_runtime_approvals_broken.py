@@ -6,10 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from aip_hermes import wire
+from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import Runtime
-from tests.support.runtime_site import Site, ask, error_code, requester, reviewer
+from tests.support.runtime_site import Site, ask, decision, error_code, requester, reviewer
 
 LIFE_MS = 900_000
 
@@ -89,3 +91,41 @@ async def test_what_was_broken_for_a_while_ends_when_it_is_whole_again(site: Sit
             site.clock.advance(30_000)
             await changed.wait()
     assert await statuses(site) == ["expired", "expired"]
+
+
+HALF = "UPDATE approvals SET request = '{{\"id\": 1}}' WHERE action_id = '{id}'"
+TORN = "UPDATE approvals SET request = substr(request, 1, 40) WHERE action_id = '{id}'"
+
+
+@pytest.mark.requirement("approval:unreadable-said")
+@pytest.mark.parametrize("how", [UNREADABLE, HALF, TORN])
+async def test_a_decision_on_what_can_not_be_read_is_refused_for_that_and_changes_nothing(site: Site, how: str) -> None:
+    async with site.open() as runtime:
+        broken, request = await ask(site, runtime, idempotency_key="A")
+        await site.edit(how.format(id=broken.id))
+        for verdict in ("approved", "denied"):
+            with pytest.raises(RequestRefused) as refused:
+                await runtime.decide(decision(request, decision=verdict), reviewer())
+            assert (refused.value.code, refused.value.retryable) == ("approval.unreadable", False)
+            assert refused.value.details == {"approval_id": request.id}
+    assert await statuses(site) == ["pending"]
+    assert site.connector.sends == []
+
+
+@pytest.mark.requirement("approval:unreadable-said")
+@pytest.mark.parametrize("how", [HALF, TORN])
+async def test_a_list_goes_on_without_what_can_not_be_read_and_who_asks_for_it_is_told(site: Site, how: str) -> None:
+    async with site.open() as runtime:
+        broken, hidden = await ask(site, runtime, idempotency_key="A")
+        _, other = await ask(site, runtime, idempotency_key="B")
+        await site.edit(how.format(id=broken.id))
+        with capture_logs() as logs:
+            for by in (reviewer(), requester()):
+                listed = await runtime.approvals(by)
+                assert [view.request.id for view in listed.approvals] == [other.id]
+                with pytest.raises(RequestRefused) as refused:
+                    await runtime.approval(hidden.id, by)
+                assert refused.value.code == "approval.unreadable"
+        said = [entry for entry in logs if entry["event"] == "approval.unreadable"]
+        assert {entry["approval_id"] for entry in said} == {hidden.id}
+        assert all("s1" not in repr(entry) for entry in said)

@@ -20,4 +20,10 @@ PROMISES = (
         source="runtime behaviour §20",
         sentence="An approved action whose capability is no longer offered fails, certain, and sends nothing.",
     ),
+    Promise(
+        id="approval:unreadable-said",
+        source="issue 4 (a runtime that never lies)",
+        sentence="An approval whose stored row can't be read is refused as `approval.unreadable` where it is decided "
+        "or asked for, is left out of lists, and is named in the log without what was stored.",
+    ),
 )

@@ -155,6 +155,7 @@ _OURS: Final = (
     *_codes("error", "permanent", "gateway.error", status=500, proven="contract/test_server_faults"),
     *_codes("error", "temporary", "gateway.stopping", proven="contract/test_server_serving"),
     *_codes("error", "permanent", "connector_catalog.invalid_query .stale_cursor", proven="contract/test_server_reads"),
+    *_codes("error", "temporary", "approval.unreadable", proven="contract/test_runtime_approvals_broken"),
     *_codes("error", "permanent", "reconciliation.not_found", proven="contract/test_reconcile_runtime"),
     *_codes("error", "permanent", "action.cancel_unsupported", proven="contract/test_aipctl_cancel"),
     *_codes("error", "temporary", "runtime.stopping", retryable=True, proven="contract/test_runtime_execution"),

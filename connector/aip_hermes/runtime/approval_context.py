@@ -24,6 +24,7 @@ from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.queries import Views
 from aip_hermes.runtime.store import from_json
 from aip_hermes.runtime.submission import Submission
+from aip_hermes.runtime.unreadable import readable
 from aip_hermes.runtime.waiting import Overrun, within
 
 __all__ = ["ApprovalContexts"]
@@ -60,7 +61,8 @@ class ApprovalContexts:
             touches = await self._touches(row, action)
         except _NotAvailable as exc:
             problem = str(exc)
-        policy = from_json(row["request"]).get("policy_snapshot") or {}
+        with readable(approval_id, advice="the operator can put a backup of the store back"):
+            policy = from_json(row["request"]).get("policy_snapshot") or {}
         return {
             "approval_id": row["approval_id"],
             "action_id": row["action_id"],

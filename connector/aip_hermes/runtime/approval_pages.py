@@ -7,7 +7,7 @@ Source: AIP HTTP surface §9.2, §9.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,9 +16,10 @@ from aip_hermes.database import Connection
 from aip_hermes.runtime.receipts import approval_chain, fetch_chain
 from aip_hermes.runtime.status_view import status_of
 from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.unreadable import UNREADABLE, note_unreadable
 from aip_hermes.runtime.visible_approvals import Sight
 
-__all__ = ["ApprovalsAsked", "Shown", "approval_page", "shown", "view_of"]
+__all__ = ["ApprovalsAsked", "Shown", "approval_page", "shown", "view_of", "views_of"]
 
 _SLICE: Final = 200
 
@@ -63,10 +64,13 @@ def approval_page(
     }
     while rows := connection.execute(QUERIES["list_approvals"], {**params, **place}):
         for row in rows:
-            if _is_of(row, asked.approver) and sight.sees(row):
-                if len(found) == asked.size:
-                    return found, offset
-                found.append(shown(connection, row, action_status=asked.action_status, receipts=asked.receipts))
+            try:
+                if _is_of(row, asked.approver) and sight.sees(row):
+                    if len(found) == asked.size:
+                        return found, offset
+                    found.append(shown(connection, row, action_status=asked.action_status, receipts=asked.receipts))
+            except UNREADABLE as exc:
+                note_unreadable(row["approval_id"], exc)
             offset += 1
         place = {"created_at": rows[-1]["created_at"], "place": rows[-1]["approval_id"], "offset": 0}
     return found, None
@@ -98,6 +102,17 @@ def view_of(told: Shown, *, payload: Mapping[str, Any] | None = None) -> wire.Ap
         "evidence_payload": payload,
     }
     return wire.ApprovalRecordView.model_validate({name: value for name, value in members.items() if value is not None})
+
+
+def views_of(page: Sequence[Shown]) -> list[wire.ApprovalRecordView]:
+    """Return the approvals of a page as they are answered; one that can't be read is left out, and the log says so."""
+    views = []
+    for told in page:
+        try:
+            views.append(view_of(told))
+        except UNREADABLE as exc:
+            note_unreadable(told.row["approval_id"], exc)
+    return views
 
 
 def _is_of(row: _Row, approver: str | None) -> bool:

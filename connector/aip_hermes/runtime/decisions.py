@@ -8,7 +8,7 @@ approvals that are used up before the work has started, or given for other argum
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -25,11 +25,14 @@ from aip_hermes.runtime.pipeline import Pipeline
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import from_json
 from aip_hermes.runtime.submission import RESERVATION_GRACE_MS, Resumption, Submission, Taken
+from aip_hermes.runtime.unreadable import readable
 
 __all__ = ["Decisions"]
 
 log = structlog.get_logger(__name__)
 
+
+_WAYS_OUT: Final = "no decision was recorded and nothing was sent: the operator can put a backup of the store back"
 
 _Concluded = tuple[Mapping[str, Any], Mapping[str, Any]]
 """An action and its approval, as a decision left them."""
@@ -49,7 +52,7 @@ class Decisions:
 
         Returns: the decision's event and the consequence's event; of a vote that does not suffice, its event alone; for
         the identical decision again, the recorded ones.
-        Raises: NotAuthorized, ApprovalUnknown.
+        Raises: NotAuthorized, ApprovalUnknown, ApprovalUnreadable.
         """
         check_sender(decision, caller)
         tenant = caller.tenant_id or ""
@@ -58,12 +61,13 @@ class Decisions:
             authority = self._authorities.resolve(caller.principal.id, now_ms=self._footing.now_ms())
             if authority is None:
                 raise decision_refused("policy.approver_unauthorized", self._no_authority())
-            case = await self._case(row, decision, caller, authority)
-            if (same := case.recorded) is not None:
-                return await self._answers.again(row, decision, same)
-            for rule in RULES:
-                rule(case)
-            concluded = await self._conclude(case)
+            with readable(decision.approval_id, advice=_WAYS_OUT):
+                case = await self._case(row, decision, caller, authority)
+                if (same := case.recorded) is not None:
+                    return await self._answers.again(row, decision, same)
+                for rule in RULES:
+                    rule(case)
+                concluded = await self._conclude(case)
             if concluded is not None:
                 return await self._carry_out(case, *concluded)
 

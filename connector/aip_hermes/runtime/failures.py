@@ -20,6 +20,7 @@ __all__ = [
     "ApprovalNotFound",
     "ApprovalRevoked",
     "ApprovalUnknown",
+    "ApprovalUnreadable",
     "ApprovalUnverified",
     "AtCapacity",
     "AuditRefused",
@@ -103,6 +104,10 @@ class AuditRefused(RequestRefused, code="audit.not_authorized", category="auth")
 
 class ApprovalUnknown(RequestRefused, code="runtime.handler_failed", category="temporary", retryable=True):
     """No such approval for this tenant (decision). The reference's code for it."""
+
+
+class ApprovalUnreadable(RequestRefused, code="approval.unreadable", category="temporary"):
+    """What is stored of an approval is none any more. Nothing was changed; sending again does not help by itself."""
 
 
 class CancelUnsupported(RequestRefused, code="action.cancel_unsupported"):

@@ -7,7 +7,7 @@ Source: AIP HTTP surface §3.7, §5, §9.2, §9.3; runtime behaviour §3, §18; 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes import wire
 from aip_hermes.database import Connection
@@ -15,7 +15,7 @@ from aip_hermes.ids import ActionId, ApprovalId, TenantId
 from aip_hermes.runtime import approvals
 from aip_hermes.runtime.access import need, offset_of, own_tenant, owns, page_size, refused
 from aip_hermes.runtime.answers import answer
-from aip_hermes.runtime.approval_pages import ApprovalsAsked, Shown, approval_page, shown, view_of
+from aip_hermes.runtime.approval_pages import ApprovalsAsked, Shown, approval_page, shown, view_of, views_of
 from aip_hermes.runtime.authority import Authorities
 from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.erasure import erase, is_due
@@ -31,11 +31,13 @@ from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.receipts import approval_chain, fetch_chain, newest_ref
 from aip_hermes.runtime.status_view import status_of, unknown_status
 from aip_hermes.runtime.store import QUERIES, from_json
+from aip_hermes.runtime.unreadable import readable
 from aip_hermes.runtime.visible_approvals import Sight
 
 __all__ = ["Views"]
 
 _Row = Mapping[str, Any]
+_WAYS_OUT: Final = "the operator can put a backup of the store back"
 
 
 class Views:
@@ -157,9 +159,7 @@ class Views:
         page, rest = await self._footing.database.read(
             lambda connection: approval_page(connection, asked, tenant=tenant, sight=sight)
         )
-        return wire.ApprovalList(
-            approvals=[view_of(told) for told in page], cursor=None if rest is None else f"offset:{rest}"
-        )
+        return wire.ApprovalList(approvals=views_of(page), cursor=None if rest is None else f"offset:{rest}")
 
     async def approval(
         self,
@@ -170,7 +170,7 @@ class Views:
         include_evidence_payload: bool,
         include_receipts: bool,
     ) -> wire.ApprovalRecordView:
-        """Return one approval. Raises: NotAuthorized, ApprovalNotFound."""
+        """Return one approval. Raises: NotAuthorized, ApprovalNotFound, ApprovalUnreadable."""
         if include_receipts:
             need(caller, "receipt:read")
         if include_evidence_payload:
@@ -184,8 +184,9 @@ class Views:
                 return told, None
             return told, approvals.action_of(connection, row["tenant"], row["action_id"])["parked"]
 
-        told, parked = await self._footing.database.read(look)
-        return view_of(told, payload=None if parked is None else _payload(row, from_json(parked)["action"]))
+        with readable(approval_id, advice=_WAYS_OUT):
+            told, parked = await self._footing.database.read(look)
+            return view_of(told, payload=None if parked is None else _payload(row, from_json(parked)["action"]))
 
     async def seen(self, approval_id: ApprovalId, caller: Caller) -> Mapping[str, Any]:
         """Return the row of an approval that the caller may see, also who once voted, whatever its authority is now.
@@ -198,7 +199,9 @@ class Views:
         rows = await self._footing.database.read(lambda c: c.execute(QUERIES["fetch_seen_approval"], asked))
         if not rows:
             raise ApprovalNotFound(f"there is no approval {approval_id}", details={"approval_id": approval_id})
-        if not self._sight(caller).sees(rows[0]):
+        with readable(approval_id, advice=_WAYS_OUT):
+            sees = self._sight(caller).sees(rows[0])
+        if not sees:
             raise refused("approval", "Read", "this approval is neither yours nor yours to decide")
         return rows[0]
 
