@@ -102,7 +102,7 @@ def message_parameters(
         "session_id": session_id,
         "role": scrubbed(role),
         "content": encoded_content(message.get("content")),
-        "tool_calls": None if calls is None else json.dumps(calls),
+        "tool_calls": None if calls is None else _dumped(calls),
         "tool_call_total": 0 if calls is None else len(calls),
         "timestamp": timestamp_of(message.get("timestamp"), default=default_timestamp),
         "token_count": message.get("token_count"),
@@ -188,7 +188,7 @@ def encoded_content(value: object) -> object:
         return _MARK + json.dumps(text) if text.startswith(_MARK) else text
     if isinstance(value, list | tuple | Mapping):
         try:
-            return _MARK + scrubbed(json.dumps(value, ensure_ascii=False))
+            return _MARK + _dumped(value)
         except (TypeError, ValueError):
             return scrubbed(str(value))
     return scrubbed(str(value))
@@ -201,6 +201,11 @@ def decoded_content(value: object) -> object:
     return value
 
 
+def _dumped(value: object) -> str:
+    # Characters as they are: half the size of escapes, and a lone surrogate can't hide in one.
+    return scrubbed(json.dumps(value, ensure_ascii=False))
+
+
 def _text(value: object) -> str | None:
     return None if value is None else scrubbed(value if isinstance(value, str) else str(value))
 
@@ -208,7 +213,7 @@ def _text(value: object) -> str | None:
 def _json_text(value: object) -> str | None:
     if value is None:
         return None
-    return scrubbed(value) if isinstance(value, str) else json.dumps(value)
+    return scrubbed(value) if isinstance(value, str) else _dumped(value)
 
 
 def _metadata(value: object) -> dict[str, Any] | None:
@@ -228,4 +233,4 @@ def _metadata_text(value: object) -> str | None:
     if metadata is None:
         log.warning("session_db.display_metadata_dropped", kind=type(value).__name__)
         return None
-    return json.dumps(metadata)
+    return _dumped(metadata)
