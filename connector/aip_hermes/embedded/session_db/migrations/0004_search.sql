@@ -17,14 +17,15 @@ SELECT
     CASE
         WHEN typeof(content) IN ('integer', 'real') THEN CAST(content AS TEXT)
         WHEN typeof(content) <> 'text' THEN NULL
-        WHEN content >= char(0) || 'json:' AND content < char(0) || 'json;' THEN (
+        WHEN content < char(0) || 'json:' OR content >= char(0) || 'json;' THEN content
+        ELSE (
             SELECT group_concat(part.atom, char(10))
-            FROM json_tree(CASE
-                WHEN json_valid(CAST(substr(CAST(content AS BLOB), 7) AS TEXT))
-                THEN CAST(substr(CAST(content AS BLOB), 7) AS TEXT) ELSE '[]' END) AS part
+            FROM (
+                -- The engine reads a text in JSON up to its first NUL.
+                SELECT replace(CAST(substr(CAST(content AS BLOB), 7) AS TEXT), '\u0000', '\u0020') AS document
+            ) AS kept, json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE '[]' END) AS part
             WHERE part.type = 'text' AND COALESCE(part.key, '') NOT IN ('type', 'data', 'url', 'image_url', 'media_type')
         )
-        ELSE content
     END AS content,
     tool_name,
     CASE
@@ -32,7 +33,8 @@ SELECT
         -- Letters beyond ASCII are escaped in there.
         ELSE (
             SELECT group_concat(part.atom, char(10))
-            FROM json_tree(CASE WHEN json_valid(tool_calls) THEN tool_calls ELSE '[]' END) AS part
+            FROM (SELECT replace(tool_calls, '\u0000', '\u0020') AS document) AS kept,
+                json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE '[]' END) AS part
             WHERE part.type = 'text'
         )
     END AS tool_calls

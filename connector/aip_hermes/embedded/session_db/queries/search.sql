@@ -140,6 +140,14 @@ JOIN sessions AS s ON s.id = m.session_id
 WHERE {condition} AND {visible}
 ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
+-- name: fetch_texts
+-- The texts of rows, in the order of a list of ids.
+SELECT
+    t.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
+    CAST(t.tool_calls AS BLOB) AS tool_calls
+FROM json_each(:ids) AS hit JOIN search_texts AS t ON t.id = hit.value
+ORDER BY hit.key;
+
 -- name: fetch_hits
 -- Hits in the order of a list of ids, each with the message before and the one after it: one query for all of them.
 SELECT

@@ -15,6 +15,7 @@ from aip_hermes.embedded.session_db.search.index import state_of
 from aip_hermes.embedded.session_db.search.language import Node, has_cjk, loosened, parse, terms
 from aip_hermes.embedded.session_db.search.matching import Condition, match_expression
 from aip_hermes.embedded.session_db.search.snippets import excerpt, marked_snippet
+from aip_hermes.embedded.session_db.search.words import fits, folded_words
 
 __all__ = ["FIELDS", "RANKED", "Search", "find", "find_if_complete", "projection"]
 
@@ -28,6 +29,7 @@ RANKED: Final = 1_000
 
 _CONTEXT_CHARS: Final = 200
 _SUBSTRING_CHARS: Final = 3
+_WAITING: Final = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +85,8 @@ def find(connection: Connection, search: Search, *, use_index: bool = True) -> l
     """Return hits. use_index: else, as without an index, the texts themselves are searched for substrings.
 
     Scripts without spaces are searched as substrings; so is what no index finds, if it is long enough to mean a part of
-    a word. Rows that the index doesn't have yet are searched as substrings, too, and stand in front.
+    a word. Of rows that are not in the index because nothing can be written now, the newest 2,000 that match stand in
+    front.
     """
     tree = None if search.is_empty else parse(search.query)
     if tree is None:
@@ -110,7 +113,7 @@ def _indexed(connection: Connection, search: Search, tree: Node, *, waiting_afte
     if waiting_after is None:
         return _match(connection, search, tree, limit=search.limit, offset=search.offset)
     upto = search.limit + search.offset
-    waiting = _scan(connection, search, tree, limit=upto, offset=0, after=waiting_after)
+    waiting = _waiting(connection, search, tree, after=waiting_after)
     indexed = _match(connection, search, tree, limit=upto, offset=0)
     found = [*indexed, *waiting] if search.sort == "oldest" else [*waiting, *indexed]
     return found[search.offset : upto]
@@ -142,6 +145,17 @@ def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, off
     query = _filled(_query(name), "{condition}", Query(here.sql, postgres=there.sql))
     page = {"limit": limit, "offset": offset, "after": after}
     return [row["id"] for row in connection.execute(query, {**search.parameters, **here.parameters, **page})]
+
+
+def _waiting(connection: Connection, search: Search, tree: Node, *, after: int) -> list[int]:
+    """Return rows behind the index, at most 2,000, by their words: the index would have found the same."""
+    candidates = _scan(connection, search, tree, limit=_WAITING, offset=0, after=after)
+    rows = connection.execute(QUERIES["fetch_texts"], {"ids": json.dumps(candidates)})
+    return [
+        row["id"]
+        for row in rows
+        if fits(tree, [folded_words(_text(row[name]) or "") for name in ("content", "tool_name", "tool_calls")])
+    ]
 
 
 def _any(connection: Connection, search: Search, tree: Node) -> bool:

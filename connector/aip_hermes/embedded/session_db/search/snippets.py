@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import Term
 from aip_hermes.embedded.session_db.search.matching import written_as
+from aip_hermes.embedded.session_db.search.words import WORD, folded, folded_words, places
 
 __all__ = ["excerpt", "marked_snippet"]
 
@@ -18,7 +17,6 @@ WORDS: Final = 40
 EXCERPT_CHARS: Final = 120
 BEFORE_CHARS: Final = 40
 
-_WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _READ_CHARS: Final = 65_536
 _LOOKED_FOR: Final = 32
 _LOOKED_AT: Final = 200
@@ -28,7 +26,7 @@ def marked_snippet(texts: Sequence[str | None], terms: Iterable[Term]) -> str:
     """Return at most 40 words of the text with the most different terms, each match between `>>>` and `<<<`, `...`
     where something was cut. Of a text, the first 65,536 characters are read.
     """
-    wanted = [(_folded_words(term.text), term.prefix) for term in islice(terms, _LOOKED_FOR)]
+    wanted = [(folded_words(term.text), term.prefix) for term in islice(terms, _LOOKED_FOR)]
     best, best_score = "", -1
     for text in texts:
         if text:
@@ -53,11 +51,11 @@ def excerpt(texts: Sequence[str | None], terms: Iterable[Term]) -> str:
 
 def _snippet(text: str, wanted: Sequence[tuple[list[str], bool]]) -> tuple[str, int]:
     read = text[:_READ_CHARS]
-    words = list(_WORD.finditer(read))
-    folded = [_folded(word[0]) for word in words]
+    words = list(WORD.finditer(read))
+    compared = [folded(word[0]) for word in words]
     # (first word, word after the last, which term)
     matches = [(at, at + len(term), which) for which, (term, prefix) in enumerate(wanted)
-               for at in _places(folded, term, prefix=prefix)]  # fmt: skip
+               for at in places(compared, term, prefix=prefix)]  # fmt: skip
     matches = sorted(matches)[:_LOOKED_AT]
     first, score = _best_window(matches, len(words))
     last = min(first + WORDS, len(words))
@@ -84,15 +82,6 @@ def _best_window(matches: Sequence[tuple[int, int, int]], total: int) -> tuple[i
     return best_first, best
 
 
-def _places(folded: Sequence[str], term: Sequence[str], *, prefix: bool) -> Iterable[int]:
-    """Yield where the words of a term stand in a row. The last one may go on where it is a prefix."""
-    head, last = term[:-1], term[-1]
-    for at in range(len(folded) - len(term) + 1):
-        word = folded[at + len(head)]
-        if (word.startswith(last) if prefix else word == last) and list(folded[at : at + len(head)]) == list(head):
-            yield at
-
-
 def _runs(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join spans that touch or overlap."""
     runs: list[tuple[int, int]] = []
@@ -102,14 +91,3 @@ def _runs(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             runs.append((begin, after))
     return runs
-
-
-def _folded_words(text: str) -> list[str]:
-    return [_folded(word[0]) for word in _WORD.finditer(text)]
-
-
-def _folded(word: str) -> str:
-    if word.isascii():
-        return word.lower()
-    plain = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(char for char in plain if not unicodedata.combining(char))

@@ -1,0 +1,50 @@
+"""Words of a text as an index of words sees them: letters and digits in a row, without case and accents."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
+
+__all__ = ["WORD", "fits", "folded", "folded_words", "places"]
+
+WORD: Final = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+
+
+def fits(node: Node, texts: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the words of a row, text by text, are what is asked for; marks that are no words don't count."""
+    match node:
+        case Term(text, prefix):
+            term = folded_words(text)
+            return not term or any(True for words in texts for _ in places(words, term, prefix=prefix))
+        case All(parts):
+            return all(fits(part, texts) for part in parts)
+        case Either(parts):
+            return any(fits(part, texts) for part in parts)
+        case Without(kept, dropped):
+            return fits(kept, texts) and not any(fits(part, texts) for part in dropped)
+
+
+def places(words: Sequence[str], term: Sequence[str], *, prefix: bool) -> Iterable[int]:
+    """Yield where the words of a term stand in a row. The last one may go on where it is a prefix."""
+    head, last = list(term[:-1]), term[-1]
+    for at in range(len(words) - len(head)):
+        word = words[at + len(head)]
+        if (word.startswith(last) if prefix else word == last) and (not head or words[at : at + len(head)] == head):
+            yield at
+
+
+def folded_words(text: str) -> list[str]:
+    """Return the words of a text as they are compared."""
+    return [folded(word[0]) for word in WORD.finditer(text)]
+
+
+def folded(word: str) -> str:
+    """Return a word without case and accents."""
+    if word.isascii():
+        return word.lower()
+    plain = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(char for char in plain if not unicodedata.combining(char))
