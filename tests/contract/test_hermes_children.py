@@ -72,6 +72,32 @@ async def test_many_pages_are_read_to_a_bound_and_the_rest_is_said() -> None:
     assert (endless["rows_read"], endless["complete"], len(stub.reads)) == (PAGE * MAX_PAGES, False, MAX_PAGES)
 
 
+@pytest.mark.requirement("hermes:listing:to-its-end")
+@pytest.mark.parametrize(
+    ("cap", "more", "complete"),
+    [(7, True, True), (7, False, False), (7, None, False), (PAGE, None, True), (PAGE, False, False)],
+    ids=["short pages", "a last short page", "short and silent", "full and silent", "a last full page"],
+)
+async def test_a_listing_ends_where_the_endpoint_says_so_however_long_its_pages_are(
+    cap: int, more: bool | None, complete: bool
+) -> None:
+    rows = family({f"c{number:05}": ("s1", "api_server") for number in range(cap + 5)})
+    async with StubEndpoint() as stub:
+
+        def listing(request: Arrived) -> Reply:
+            start = int(parse_qs(urlsplit(request.target).query)["offset"][0])
+            said = {} if more is None else {"has_more": more and start + cap < len(rows)}
+            return reply_json({"object": "list", "data": rows[start : start + cap], **said})
+
+        stub.on("GET", "/api/sessions", listing)
+        async with connector_of(endpoint_of(stub.base_url)) as connector:
+            found = await handler_of(connector, "session_delete").context(call_of("session_delete"))
+    assert found is not None
+    assert found["complete"] is True
+    assert found["orphaned"]["count"] == (len(rows) if complete else cap)
+    assert len(stub.reads) == (2 if complete else 1)
+
+
 @pytest.mark.requirement("approval:context:children")
 async def test_a_listing_that_fails_or_is_none_is_a_certain_failure_and_others_have_no_context() -> None:
     async with StubEndpoint() as stub, connector_of(endpoint_of(stub.base_url)) as connector:

@@ -32,11 +32,11 @@ async def children_of(rows: Rows, session_id: str) -> JsonObject:
     listed: dict[str, tuple[str, str | None]] = {}
     complete = False
     read = 0
-    for page in range(MAX_PAGES):
-        found = await rows.listed(limit=PAGE, offset=page * PAGE)
-        read += len(found)
-        listed |= _edges(found)
-        if len(found) < PAGE:
+    for _ in range(MAX_PAGES):
+        page = await rows.listed(limit=PAGE, offset=read)
+        read += len(page.rows)
+        listed |= _edges(page.rows)
+        if not page.more:
             complete = True
             break
     orphaned, deleted = _split(session_id, listed)

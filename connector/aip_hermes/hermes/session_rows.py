@@ -20,7 +20,7 @@ from aip_hermes.hermes.wording import Subject, step_after
 from aip_hermes.hermes_api import clean_title
 from aip_hermes.ids import ActionId
 
-__all__ = ["Rows", "SessionRow"]
+__all__ = ["Listed", "Rows", "SessionRow"]
 
 _ROW: Final = "/api/sessions/{session_id}"
 _MESSAGES: Final = "/api/sessions/{session_id}/messages"
@@ -101,6 +101,14 @@ class SessionRow:
         }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """One page of a listing. more: whether rows may follow behind it: as the endpoint says, or as it is full."""
+
+    rows: list[Any]
+    more: bool
+
+
 class Rows:
     """Reads about sessions of one endpoint on behalf of one call.
 
@@ -161,12 +169,13 @@ class Rows:
             )
         return found
 
-    async def listed(self, *, limit: int, offset: int) -> list[Any]:
+    async def listed(self, *, limit: int, offset: int) -> Listed:
         """Return one page of all rows, children too, as the endpoint lists them.
 
         Raises: HermesFailed, certain.
         """
-        found = (await self._read(f"{_LISTING}&limit={limit}&offset={offset}", {})).get("data")
+        answered = await self._read(f"{_LISTING}&limit={limit}&offset={offset}", {})
+        found, more = answered.get("data"), answered.get("has_more")
         if not isinstance(found, list):
             subject = self._subject({})
             raise InvalidResponse(
@@ -174,7 +183,9 @@ class Rows:
                 f" {step_after(subject, uncertain=False, mutation=False)}",
                 endpoint_id=self._endpoint.id,
             )
-        return found
+        # An endpoint may give fewer rows than it is asked for, so that the number of them ends no listing.
+        full = len(found) >= limit
+        return Listed(rows=found, more=bool(found) and (more if isinstance(more, bool) else full))
 
     async def answer(self, template: str, ids: Mapping[str, str]) -> dict[str, Any]:
         """Return what the endpoint answers to a GET of a path, its places filled from `ids`.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aip_hermes.contract.reconciliation import Verdict
 from aip_hermes.hermes.reconcile.case import Case
-from aip_hermes.hermes.reconcile.reading import PAGE, number_of
+from aip_hermes.hermes.reconcile.reading import number_of
 from aip_hermes.hermes.reconcile.transcripts import Seen, seen_turn
 from aip_hermes.hermes.session_rows import SessionRow
 from aip_hermes.hermes.wanted import sha256_text
@@ -35,14 +35,17 @@ MAX_TRANSCRIPTS: Final = 20
 async def _moved_since(case: Case) -> list[Mapping[str, Any]]:
     """Return the listed rows that moved since the action was sent, at most MAX_PAGES pages of them."""
     found: dict[str, Mapping[str, Any]] = {}
-    for number in range(MAX_PAGES):
-        page = await case.reading.page(number)
-        for row in page:
+    offset = 0
+    for _ in range(MAX_PAGES):
+        page = await case.reading.page(offset)
+        offset += len(page.rows)
+        rows = [each for each in page.rows if isinstance(each, Mapping)]
+        for row in rows:
             active = number_of(row.get("last_active")) or number_of(row.get("started_at"))
             if isinstance(row.get("id"), str) and (active is None or active >= case.timing.since_s):
                 found[row["id"]] = row
-        oldest = number_of(page[-1].get("last_active")) if page else None
-        if len(page) < PAGE or (oldest is not None and oldest < case.timing.since_s):
+        oldest = number_of(rows[-1].get("last_active")) if rows else None
+        if not page.more or (oldest is not None and oldest < case.timing.since_s):
             break
     return list(found.values())
 

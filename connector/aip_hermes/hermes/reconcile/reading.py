@@ -15,7 +15,7 @@ from aip_hermes.contract.rows import Target
 from aip_hermes.hermes.endpoint import Endpoint
 from aip_hermes.hermes.failures import HermesFailed
 from aip_hermes.hermes.preparation import snapshot_of
-from aip_hermes.hermes.session_rows import Rows, SessionRow
+from aip_hermes.hermes.session_rows import Listed, Rows, SessionRow
 from aip_hermes.hermes.wanted import sha256_text
 from aip_hermes.hermes_api import HermesCode
 from aip_hermes.ports import Clock
@@ -125,15 +125,18 @@ class Reading:
         self._note(what, ids, at_ms, "found", snapshot_of(found, target=target, ids=ids))
         return found
 
-    async def page(self, number: int) -> list[Mapping[str, Any]]:
-        """Return one page of the listing of all sessions, the newest activity first. Raises: Unread."""
-        at_ms, offset = self._clock.now_ms(), number * PAGE
+    async def page(self, offset: int) -> Listed:
+        """Return the page of the listing of all sessions behind `offset` rows, the newest activity first.
+
+        Raises: Unread.
+        """
+        at_ms = self._clock.now_ms()
         try:
             listed = await self.rows.listed(limit=PAGE, offset=offset)
         except HermesFailed as exc:
             raise self._unread("session_listing", {}, at_ms, exc) from exc
-        self._note("session_listing", {}, at_ms, "found", {"offset": offset, "rows": len(listed)})
-        return [each for each in listed if isinstance(each, Mapping)]
+        self._note("session_listing", {}, at_ms, "found", {"offset": offset, "rows": len(listed.rows)})
+        return listed
 
     async def jobs(self) -> list[Mapping[str, Any]]:
         """Return all scheduled jobs, paused ones too. Raises: Unread."""
