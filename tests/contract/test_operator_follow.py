@@ -156,6 +156,29 @@ async def test_a_run_that_failed_is_a_certain_failure_with_its_output(streamed: 
     assert site.starts == 1
 
 
+@pytest.mark.requirement("hermes:operator:failed-masked")
+@pytest.mark.parametrize("streamed", [True, False], ids=["events", "status"])
+@pytest.mark.parametrize("structured", [True, False])
+async def test_what_an_endpoint_says_of_a_failure_is_kept_without_credentials_and_payloads(
+    streamed: bool, structured: bool
+) -> None:
+    text = f"model refused Bearer {KEY} with sk-live-0123456789abcdef"
+    error: Any = {"message": text, "api_key": "plain-9", "arguments": {"path": "/secret-file"}} if structured else text
+    said = {"error": error, "prompt": "the-prompt", "authorization": "plain-8", "usage": {"input_tokens": 7}}
+    async with Site.open(statuses=({"status": "failed", "last_event": "run.failed", **said},)) as site:
+        if streamed:
+            site.streams(("run.failed", said))
+        failure = failed(await site.run(), "operator_run_failed")
+    assert failure.output is not None
+    kept = failure.output["provider"]
+    shown = kept["error"]["message"] if structured else kept["error"]
+    assert shown == "model refused Bearer [redacted] with [redacted]"
+    assert kept["usage"] == {"input_tokens": 7}
+    everything = f"{failure.output} {failure.details} {site.state.values}"
+    for secret in (KEY, "sk-live", "plain-8", "plain-9", "/secret-file", "the-prompt"):
+        assert secret not in everything
+
+
 @pytest.mark.requirement("hermes:operator:ends")
 @pytest.mark.parametrize("streamed", [True, False], ids=["events", "status"])
 async def test_a_run_that_was_cancelled_elsewhere_is_a_cancelled_result(streamed: bool) -> None:

@@ -15,6 +15,7 @@ from aip_hermes.hermes.failures import HermesFailed, OperatorOutcomeUnknown, Ope
 from aip_hermes.hermes.operator.binding import Binding
 from aip_hermes.hermes.operator.following import RunEnd
 from aip_hermes.hermes.operator.ground import Ground
+from aip_hermes.redact import redact
 from aip_hermes.wire import sha256_hex
 
 __all__ = ["bound_to", "outcome_of"]
@@ -61,8 +62,20 @@ def outcome_of(
         case "waiting_for_approval":
             return Answer(output=output, requires_human=True)
     failure = _failure(ground, call, binding)
-    failure.output = output
+    failure.output = output | {"provider": None if provider is None else _masked(ground, call, provider)}
     raise failure
+
+
+def _masked(ground: Ground, call: Call, provider: JsonObject) -> JsonObject:
+    """Return what an endpoint said of a run that failed, by field class: its model may have been refused with anything."""
+    masked: JsonObject = redact(provider, secrets=(ground.endpoint.key,))
+    error = provider.get("error")
+    asked = ground.asked(call, mutation=True)
+    if isinstance(error, str):
+        return masked | {"error": clean_text(asked, error)}
+    if isinstance(error, Mapping) and isinstance(error.get("message"), str):
+        return masked | {"error": {**masked["error"], "message": clean_text(asked, error["message"])}}
+    return masked
 
 
 def _output(binding: Binding, pending: Mapping[str, Any] | None, provider: JsonObject | None) -> JsonObject:
