@@ -32,10 +32,17 @@ class Broken(Connection):
         self.left = at
 
     def execute(self, query: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        self._count()
+        return super().execute(query, params or {})
+
+    def insert(self, query: str, params: Mapping[str, Any]) -> int:
+        self._count()
+        return super().insert(query, params)
+
+    def _count(self) -> None:
         self.left -= 1
         if self.left == 0:
             raise OSError("the disk is gone")
-        return super().execute(query, params or {})
 
 
 @pytest.fixture

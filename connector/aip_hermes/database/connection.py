@@ -48,6 +48,14 @@ class Connection:
         finally:
             cursor.close()
 
+    def insert(self, query: str, params: Mapping[str, Any]) -> int:
+        """Run one INSERT of one row, without RETURNING, into a table whose key is the number `id`; returns that."""
+        cursor = self._raw.execute(query, params)
+        try:
+            return int(cursor.lastrowid or 0)
+        finally:
+            cursor.close()
+
     def tuples(self, query: str, params: Mapping[str, Any] = _NOTHING) -> list[tuple[Any, ...]]:
         """Run one SELECT and return its rows as tuples in the order of its columns: for those that are read by the
         thousand, where a dictionary each is half of the time."""

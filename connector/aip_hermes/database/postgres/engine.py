@@ -71,6 +71,13 @@ class PostgresConnection(Connection):
         names = [column.name for column in cursor.description]
         return [dict(zip(names, map(in_rows, row), strict=True)) for row in cursor]
 
+    def insert(self, query: str, params: Mapping[str, Any]) -> int:
+        """Run one INSERT of one row, without RETURNING, into a table whose key is the number `id`; returns that."""
+        written = getattr(query, "postgres", None) or query
+        self._cursor.execute(translated_query(f"{written} RETURNING id").encode(), parameters(params))
+        row = self._cursor.fetchone()
+        return 0 if row is None else int(row[0])
+
     def tuples(self, query: str, params: Mapping[str, Any] = {}) -> list[tuple[Any, ...]]:
         """Run one SELECT and return its rows as tuples in the order of its columns."""
         cursor = self._cursor

@@ -82,7 +82,7 @@ def append(
             preview = preview_of(message.get("content")) or None
     totals = {"messages": len(rows), "tool_calls": calls, "newest": newest, "preview": preview}
     _count_on_row(connection, session_id, totals, into_compressed=into_compressed)
-    return [connection.execute(QUERIES["insert_message"], values)[0]["id"] for values in rows]
+    return [connection.insert(QUERIES["insert_message"], values) for values in rows]
 
 
 def record_reply(
@@ -151,12 +151,11 @@ def message_page(
 def _count_on_row(
     connection: Connection, session_id: str, totals: Mapping[str, object], *, into_compressed: bool
 ) -> None:
-    # The row is written before the messages: it tells whether it is there and takes any, at no further look.
-    found = connection.execute(QUERIES["add_to_transcript"], {**totals, "id": session_id})
-    if not found:
-        raise UnknownSession(session_id)
-    if found[0]["end_reason"] == "compression" and not into_compressed:
-        raise CompressionSessionClosedError(session_id, tip=compression_tip(connection, session_id))
+    # The row is written before the messages: where none was, it tells why, and most need no further look.
+    written = {**totals, "id": session_id, "into_compressed": int(into_compressed)}
+    connection.execute(QUERIES["add_to_transcript"], written)
+    if not connection.changes:
+        check_open(connection, session_id)
 
 
 def check_open(connection: Connection, session_id: str) -> None:

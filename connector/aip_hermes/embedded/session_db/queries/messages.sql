@@ -11,8 +11,7 @@ INSERT INTO messages (
     :finish_reason, :reasoning, :reasoning_content, :reasoning_details, :codex_reasoning_items, :codex_message_items,
     :platform_message_id, :observed, :active, :compacted, :api_content, :display_kind, :display_metadata,
     :tool_call_total
-)
-RETURNING id;
+);
 
 -- name: fetch_messages
 -- Rows of one transcript in order, in the columns of a message dictionary; hidden ones only on request.

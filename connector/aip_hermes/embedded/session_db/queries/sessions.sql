@@ -111,14 +111,13 @@ WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
 SELECT id FROM sessions WHERE title = :title;
 
 -- name: add_to_transcript
--- Counters, last message time and preview of a row that messages are added to; the row tells how it ended.
+-- Counters, last message time and preview of a row that messages are added to, unless a compression ended it.
 UPDATE sessions SET
     message_count = message_count + :messages,
     tool_call_count = tool_call_count + :tool_calls,
     newest_message_at = CASE WHEN newest_message_at > :newest THEN newest_message_at ELSE :newest END,
     preview = COALESCE(preview, :preview)
-WHERE id = :id
-RETURNING end_reason;
+WHERE id = :id AND (:into_compressed = 1 OR end_reason IS NULL OR end_reason <> 'compression');
 
 -- name: sum_up_session
 -- What a transcript contributes to its row, written anew.
