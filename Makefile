@@ -8,13 +8,16 @@ ASKED := $(if $(filter file,$(origin PYTHON)),,$(PYTHON))
 STALE := $(shell test ! -e $(STAMP) || { read -r folder; read -r python; test "$$folder" = "$$(pwd)" && \
   { test -z "$(ASKED)" || test "$(ASKED)" = "$$python"; }; } <$(STAMP) || echo again)
 
-.PHONY: demo test soak check lock clean again
+.PHONY: demo test test-real soak check lock clean again
 
 demo: $(STAMP) ## Walk the session lifecycle between real processes, and say what was verified.
 	$(BIN)/aip-hermes demo $(DEMO)
 
 test: $(STAMP) ## Run the suite.
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
+
+test-real: $(STAMP) ## The same against a real hermes-agent, which is installed into .venv-hermes and started by the tests.
+	AIP_HERMES_REAL=1 $(BIN)/python -m pytest -q tests/real $(TESTS)
 
 soak: $(STAMP) ## Kill a server under 20,000 mixed actions and check every record. Shorter: SOAK=500.
 	$(BIN)/python -m tests.soak $(SOAK)

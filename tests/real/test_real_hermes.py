@@ -1,10 +1,8 @@
-"""Against a Hermes that somebody runs: `AIP_HERMES_REAL_URL` and `AIP_HERMES_REAL_KEY_FILE` name it."""
+"""Against a real hermes-agent (see conftest.py)."""
 
 from __future__ import annotations
 
-import os
 import secrets
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,19 +12,14 @@ from aip_hermes.cli.demo.walk import Walk
 from aip_hermes.client import AipConnection
 from aip_hermes.ids import ActionId, CapabilityId, IdempotencyKey
 from aip_hermes.ports import new_id
+from tests.real.conftest import Endpoint
 
-URL = os.environ.get("AIP_HERMES_REAL_URL", "")
-KEY_FILE = Path(os.environ.get("AIP_HERMES_REAL_KEY_FILE", ""))
-
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not URL, reason="no real Hermes: set AIP_HERMES_REAL_URL and AIP_HERMES_REAL_KEY_FILE"),
-]
+pytestmark = pytest.mark.real
 
 
 @pytest.mark.requirement("real:lifecycle")
-async def test_the_lifecycle_holds_and_surprises_are_told() -> None:
-    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+async def test_the_lifecycle_holds_and_surprises_are_told(endpoint: Endpoint) -> None:
+    async with theatre(endpoint_url=endpoint.url, key_file=endpoint.key_file, keep=False) as (stage, _):
         steps = await Walk(stage).run(lambda _: None)
     assert [step.failure for step in steps if step.failure] == []
     assert any("with its child" in note for step in steps for note in step.notes)
@@ -44,9 +37,9 @@ async def call(connection: AipConnection, operation: str, input: dict[str, Any])
 
 
 @pytest.mark.requirement("real:half-fork")
-async def test_a_half_fork_is_uncertain_and_says_what_stands_there() -> None:
+async def test_a_half_fork_is_uncertain_and_says_what_stands_there(endpoint: Endpoint) -> None:
     run = secrets.token_hex(4)
-    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+    async with theatre(endpoint_url=endpoint.url, key_file=endpoint.key_file, keep=False) as (stage, _):
         for identity, title in ((f"taken-{run}", f"Taken {run}"), (f"source-{run}", f"Source {run}")):
             created = await call(stage.requester, "session_create", {"body": {"id": identity, "title": title}})
             assert created["status"] == "completed"
@@ -61,9 +54,9 @@ async def test_a_half_fork_is_uncertain_and_says_what_stands_there() -> None:
 
 
 @pytest.mark.requirement("real:stream")
-async def test_a_streamed_turn_ends_with_one_done_and_the_stored_text() -> None:
+async def test_a_streamed_turn_ends_with_one_done_and_the_stored_text(endpoint: Endpoint) -> None:
     identity = f"streamed-{secrets.token_hex(4)}"
-    async with theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, _):
+    async with theatre(endpoint_url=endpoint.url, key_file=endpoint.key_file, keep=False) as (stage, _):
         await call(stage.requester, "session_create", {"body": {"id": identity}})
         answer = await call(
             stage.requester, "session_chat_stream", {"session_id": identity, "message": "What is known?"}

@@ -1,4 +1,4 @@
-"""The client checklist against a Hermes that somebody runs, of the release whose quirks are known."""
+"""The client checklist against a real hermes-agent, of the release whose quirks are known."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from aip_hermes.cli.demo.theatre import theatre
 from aip_hermes.client import AipClient, SqliteIdentityStore
 from aip_hermes.client.checklist import run_checklist
 from aip_hermes.ids import EndpointId
+from tests.real.conftest import Endpoint
 from tests.support.checklist_evidence import PROGRAM
 
-URL = os.environ.get("AIP_HERMES_REAL_URL", "")
-KEY_FILE = Path(os.environ.get("AIP_HERMES_REAL_KEY_FILE", ""))
-
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not URL, reason="no real Hermes: set AIP_HERMES_REAL_URL and AIP_HERMES_REAL_KEY_FILE"),
-]
+pytestmark = pytest.mark.real
 
 
 @pytest.mark.requirement("checklist:quirks", "checklist:cleans-up")
-async def test_every_point_passes_its_quirks_are_named_and_no_session_is_left(tmp_path: Path) -> None:
+async def test_every_point_passes_its_quirks_are_named_and_no_session_is_left(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
     async with (
-        theatre(endpoint_url=URL, key_file=KEY_FILE, keep=False) as (stage, folder),
+        theatre(endpoint_url=endpoint.url, key_file=endpoint.key_file, keep=False) as (stage, folder),
         SqliteIdentityStore(tmp_path / "ids" / "identities.db") as store,
         AipClient(
             base_url=stage.requester.origin, token_file=folder / "tokens" / "requester", store=store
