@@ -27,6 +27,12 @@ PROMISES = (
         " next one.",
     ),
     Promise(
+        id="reconcile:matrix",
+        source="issue 5 (proven by); design §5",
+        sentence="For each operation that changes something and each fault the verdict is right at every moment: at "
+        "once, after the quiet time, and when the effect lands after a verdict; a cell that can't occur says why.",
+    ),
+    Promise(
         id="reconcile:lock:released",
         source="design D13",
         sentence="A session that a lost turn keeps closed opens as soon as the turn is seen to be over.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import uvicorn
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from aip_hermes.embedded import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces, SessionDB, build_app
 from aip_hermes.embedded.session_db import Usage
@@ -215,8 +217,9 @@ async def served(
     faults: Iterable[str] = (),
     clock: Clock | None = None,
     max_concurrent_runs: int = 10,
+    around: Callable[[Starlette], ASGIApp] = lambda app: app,
 ) -> AsyncIterator[Running]:
-    """Yield an endpoint behind a real server on a free loopback port."""
+    """Yield an endpoint behind a real server on a free loopback port. around: what is served in the place of it."""
     async with SessionDB(folder / "hermes.db", clock=clock) as store:
         app = build_app(
             db=store,
@@ -231,7 +234,7 @@ async def served(
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
             server = _Server(
-                uvicorn.Config(app, log_config=None, ws="none", lifespan="on", timeout_graceful_shutdown=1)
+                uvicorn.Config(around(app), log_config=None, ws="none", lifespan="on", timeout_graceful_shutdown=1)
             )
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
