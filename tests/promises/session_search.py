@@ -84,4 +84,27 @@ PROMISES = (
         source="issue 6",
         sentence="A rebuild tells how far it is, and one that was killed is completed by what comes after it.",
     ),
+    Promise(
+        id="session_search:modes",
+        source=_SESSIONS + "9",
+        sentence="What is given decides: a query discovers, a session is read, a message in it is scrolled to, nothing "
+        "browses; each answers with its documented members.",
+    ),
+    Promise(
+        id="session_search:arguments",
+        source=_SESSIONS + "9",
+        sentence="Numbers are brought into their bounds, and what a model makes of an argument is never an exception.",
+    ),
+    Promise(
+        id="session_search:one-per-conversation",
+        source=_SESSIONS + "9",
+        sentence="A conversation is one result: the one with the title first, scheduled runs last, other agents' work "
+        "never, the current one only with what has left its context.",
+    ),
+    Promise(
+        id="session_search:failures",
+        source=_SESSIONS + "9; issue 6",
+        sentence="What can't be had is a JSON text with error and success false; a store of another program is named "
+        "together with session_db=.",
+    ),
 )
