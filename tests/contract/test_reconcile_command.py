@@ -93,8 +93,13 @@ async def test_the_command_tells_what_the_endpoint_has(tmp_path: Path) -> None:
         code, out, err = await live.command("action", "reconcile", live.url, "--all-uncertain", "--endpoint", "primary")
         document = json.loads(out)
         told = {each["action_id"]: each["verdict"] for each in document["reconciliations"]}
-        assert (code, told, document["failures"]) == (0, {there: "applied", missing: "not_applied"}, [])
-        assert err.splitlines() == ["2 reconciled: 1 applied, 1 not applied"]
+        assert (code, told, document["failures"]) == (0, {missing: "not_applied"}, [])
+        assert err.splitlines() == ["1 reconciled: 1 not applied"]
+        code, out, err = await live.command("action", "reconcile", live.url, "--all-uncertain")
+        assert (code, json.loads(out)["reconciliations"]) == (0, [])
+        for outcome, wanted in (("uncertain", {there, missing}), ("unresolved", set())):
+            code, out, _ = await live.command("action", "list", live.url, "--outcome", outcome)
+            assert {each["action_id"] for each in json.loads(out)["action_list"]["actions"]} == wanted
         code, out, err = await live.command("action", "reconcile", live.url, "--all-uncertain", "--endpoint", "other")
         assert (code, json.loads(out)["reconciliations"]) == (0, [])
         stored = (await live.client.get(f"/aip/v1/actions/{missing}/reconciliation")).json()["reconciliation"]

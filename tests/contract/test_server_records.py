@@ -76,6 +76,7 @@ async def test_parameters_arrive_as_they_are_meant(site: Site) -> None:
         "state": "failed",
         "dead": 0,
         "uncertain": 1,
+        "unresolved": None,
         "capability": "cap:x",
         "endpoint": "cap:%:primary:%",
         "session": "sess_1",

@@ -22,7 +22,7 @@ class RecordReads(Reading):
         self,
         *,
         state: str | None = None,
-        outcome: Literal["uncertain", "certain"] | None = None,
+        outcome: Literal["uncertain", "unresolved", "certain"] | None = None,
         capability_id: CapabilityId | None = None,
         endpoint: EndpointId | None = None,
         session_id: AipSessionId | None = None,
@@ -39,7 +39,8 @@ class RecordReads(Reading):
     ) -> JsonObject:
         """Return one page, `{"action_list": {"actions", "total_size", "cursor"?}}`, the least recently changed first.
 
-        outcome: `uncertain` for those whose effect may have happened without proof. session_id: of AIP, not of Hermes.
+        outcome: `uncertain` for those whose effect may have happened without proof, `unresolved` for those among them
+        of which no reconciliation has found out. session_id: of AIP, not of Hermes.
         since, until: of the last change, both included. outcome, endpoint, since and until are ours.
         """
         params = {
@@ -64,7 +65,7 @@ class RecordReads(Reading):
     async def every_action(
         self,
         *,
-        outcome: Literal["uncertain", "certain"] | None = None,
+        outcome: Literal["uncertain", "unresolved", "certain"] | None = None,
         endpoint: EndpointId | None = None,
         state: str | None = None,
     ) -> AsyncIterator[JsonObject]:

@@ -52,11 +52,13 @@ _Row = Mapping[str, Any]
 class ActionsAsked:
     """Which actions are wanted; None for whatever. since, until: of the last change, Unix milliseconds, inclusive.
 
-    uncertain: True for those whose effect may have happened without proof. session_id: of AIP, not of Hermes.
+    uncertain: True for those whose effect may have happened without proof. unresolved: with it, those alone of which no
+    reconciliation has found out. session_id: of AIP, not of Hermes.
     """
 
     state: str | None = None
     uncertain: bool | None = None
+    unresolved: bool = False
     capability_id: CapabilityId | None = None
     endpoint_id: EndpointId | None = None
     session_id: AipSessionId | None = None
@@ -79,6 +81,7 @@ class ActionsAsked:
             "state": "failed" if self.state == "dead_lettered" else self.state,
             "dead": dead,
             "uncertain": None if self.uncertain is None else int(self.uncertain),
+            "unresolved": 1 if self.unresolved else None,
             "capability": self.capability_id,
             "endpoint": None if self.endpoint_id is None else _of_endpoint(self.endpoint_id),
             "session": self.session_id,

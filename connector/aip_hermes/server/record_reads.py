@@ -1,6 +1,6 @@
 """Reads over all actions of a tenant: the list, receipts, the audit log. A query to one call of the runtime's records.
 
-Ours beside the published parameters: `endpoint`, `outcome=uncertain`, `since` and `until` of the list of actions.
+Ours beside the published parameters: `endpoint`, `outcome`, `since` and `until` of the list of actions.
 Source: AIP HTTP surface §5.2; design §5, D24.
 """
 
@@ -32,7 +32,8 @@ from aip_hermes.server.reply import json_response
 
 __all__ = ["RecordRoutes"]
 
-OUTCOMES: Final = ("uncertain", "certain")
+OUTCOMES: Final = ("uncertain", "unresolved", "certain")
+"""uncertain: it ended so, whatever was found out since. unresolved: and nothing was."""
 
 
 class RecordRoutes:
@@ -51,7 +52,8 @@ class RecordRoutes:
         since, until = _times(query, "since", "until")
         asked = ActionsAsked(
             state=query.choice("state", get_args(wire.ActionLifecycleState)),
-            uncertain=None if outcome is None else outcome == "uncertain",
+            uncertain=None if outcome is None else outcome != "certain",
+            unresolved=outcome == "unresolved",
             capability_id=query.identity("capability_id", CapabilityId),
             endpoint_id=query.identity("endpoint", EndpointId),
             session_id=query.identity("session_id", AipSessionId),

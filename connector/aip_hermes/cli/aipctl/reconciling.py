@@ -29,7 +29,11 @@ _UNDECIDED: Final = "indeterminate"
 @click.command("reconcile", epilog="Exit codes besides the usual ones: 4 where an outcome is still unknown.")
 @click.argument("url", metavar="URL", type=URL)
 @click.argument("action_id", metavar="[ACTION_ID]", type=ACTION_ID, required=False)
-@click.option("--all-uncertain", is_flag=True, help="Every action that ended uncertain and is yours.")
+@click.option(
+    "--all-uncertain",
+    is_flag=True,
+    help="Every action of yours with an outcome that nobody knows.",
+)
 @click.option("--endpoint", metavar="ID", type=ENDPOINT_ID, help="With --all-uncertain: of this endpoint only.")
 @global_options
 def action_reconcile(url: str, action_id: ActionId | None, all_uncertain: bool, endpoint: EndpointId | None) -> None:
@@ -63,7 +67,7 @@ def _all(url: str, endpoint: EndpointId | None) -> None:
     async def work(connection: AipConnection) -> None:
         from aip_hermes.client import PeerError
 
-        found = [each async for each in connection.every_action(outcome="uncertain", endpoint=endpoint)]
+        found = [each async for each in connection.every_action(outcome="unresolved", endpoint=endpoint)]
         for number, action in enumerate(found, start=1):
             action_id = ActionId(action["action_id"])
             try:
@@ -101,7 +105,7 @@ def _about(verdict: Mapping[str, Any], *, url: str) -> list[str]:
 
 def _summary(verdicts: list[Mapping[str, Any]], failures: list[dict[str, Any]]) -> list[str]:
     if not verdicts and not failures:
-        return ["no action ended uncertain"]
+        return ["no action has an outcome that nobody knows"]
     counts: dict[str, int] = {}
     for verdict in verdicts:
         name = str(verdict.get("verdict"))

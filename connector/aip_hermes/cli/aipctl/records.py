@@ -42,7 +42,11 @@ _STATES = (
 @click.command("list")
 @click.argument("url", metavar="URL", type=URL)
 @click.option("--state", metavar="S", type=click.Choice(_STATES), help=f"One of {', '.join(_STATES)}.")
-@click.option("--outcome", type=click.Choice(["uncertain", "certain"]), help="uncertain: may have happened, unproven.")
+@click.option(
+    "--outcome",
+    type=click.Choice(["uncertain", "unresolved", "certain"]),
+    help="uncertain: may have happened, unproven. unresolved: and no reconciliation has found out.",
+)
 @click.option("--capability-id", metavar="ID", type=CAPABILITY_ID)
 @click.option("--endpoint", metavar="ID", type=ENDPOINT_ID, help="Of the capabilities of this endpoint.")
 @click.option("--session-id", metavar="ID", type=AIP_SESSION_ID, help="An AIP session; a Hermes transcript is none.")

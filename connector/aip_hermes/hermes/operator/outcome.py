@@ -67,7 +67,7 @@ def outcome_of(
 
 
 def _masked(ground: Ground, call: Call, provider: JsonObject) -> JsonObject:
-    """Return what an endpoint said of a run that failed, by field class: its model may have been refused with anything."""
+    """Return what an endpoint said of a run that failed, by field class: its model may have got anything."""
     masked: JsonObject = redact(provider, secrets=(ground.endpoint.key,))
     error = provider.get("error")
     asked = ground.asked(call, mutation=True)

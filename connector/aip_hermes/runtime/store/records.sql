@@ -6,6 +6,9 @@ WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (CAST(:state AS TEXT) IS NULL OR state = :state)
     AND (CAST(:dead AS BIGINT) IS NULL OR CASE WHEN dead_letter_reason IS NULL THEN 0 ELSE 1 END = :dead)
     AND (CAST(:uncertain AS BIGINT) IS NULL OR uncertain = :uncertain)
+    AND (CAST(:unresolved AS BIGINT) IS NULL OR NOT EXISTS (
+        SELECT 1 FROM verdicts v WHERE v.tenant = actions.tenant AND v.action_id = actions.action_id
+            AND v.outcome <> 'indeterminate'))
     AND (CAST(:capability AS TEXT) IS NULL OR capability_id = :capability)
     AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
     AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
@@ -21,6 +24,9 @@ WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (CAST(:state AS TEXT) IS NULL OR state = :state)
     AND (CAST(:dead AS BIGINT) IS NULL OR CASE WHEN dead_letter_reason IS NULL THEN 0 ELSE 1 END = :dead)
     AND (CAST(:uncertain AS BIGINT) IS NULL OR uncertain = :uncertain)
+    AND (CAST(:unresolved AS BIGINT) IS NULL OR NOT EXISTS (
+        SELECT 1 FROM verdicts v WHERE v.tenant = actions.tenant AND v.action_id = actions.action_id
+            AND v.outcome <> 'indeterminate'))
     AND (CAST(:capability AS TEXT) IS NULL OR capability_id = :capability)
     AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
     AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
