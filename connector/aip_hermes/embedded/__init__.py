@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aip_hermes.embedded.agent import Model, ModelFailed, ModelReply, ModelRequest, OfflineModel, Pieces
+    from aip_hermes.embedded.agent.ai_agent import AIAgent
+    from aip_hermes.embedded.agent.openai_model import OpenAIModel
+    from aip_hermes.embedded.agent.telling import TurnFailed
+    from aip_hermes.embedded.agent.toolbox import ToolContext, ToolRegistry
     from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks, planned_faults
     from aip_hermes.embedded.listen import UnsafeKey, check_key_strength
     from aip_hermes.embedded.opening import open_endpoint
@@ -17,13 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QUIRKS",
+    "AIAgent",
     "Model",
     "ModelFailed",
     "ModelReply",
     "ModelRequest",
     "OfflineModel",
+    "OpenAIModel",
     "Pieces",
     "SessionDB",
+    "ToolContext",
+    "ToolRegistry",
+    "TurnFailed",
     "UnsafeKey",
     "build_app",
     "check_key_strength",
@@ -34,6 +43,10 @@ __all__ = [
 
 _HOMES = {
     "agent": ("Model", "ModelFailed", "ModelReply", "ModelRequest", "OfflineModel", "Pieces"),
+    "agent.ai_agent": ("AIAgent",),
+    "agent.openai_model": ("OpenAIModel",),
+    "agent.telling": ("TurnFailed",),
+    "agent.toolbox": ("ToolContext", "ToolRegistry"),
     "api": ("QUIRKS", "build_app", "chosen_quirks", "planned_faults"),
     "listen": ("UnsafeKey", "check_key_strength"),
     "opening": ("open_endpoint",),

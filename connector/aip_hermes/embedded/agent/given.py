@@ -1,0 +1,93 @@
+"""What AIAgent is made from: which arguments it acts on, which model they mean, and why others are refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from aip_hermes.embedded.agent.models import Model
+from aip_hermes.embedded.agent.offline import OfflineModel
+from aip_hermes.embedded.agent.openai_model import OpenAIModel
+from aip_hermes.ports import Clock
+from aip_hermes.secret import Secret
+
+__all__ = ["check_store", "model_of", "refuse"]
+
+_OFFLINE: Final = "offline"
+_SPOKEN: Final = frozenset({None, "", "custom", "openai", "openai-compatible", "openrouter", "offline"})
+_NEEDED: Final = (
+    "create_session", "append_message", "get_session", "end_session", "close", "reopen_session", "record_reply",
+    "get_messages_as_conversation", "get_turn_ground", "try_acquire_session_turn_lease",
+    "acquire_session_turn_lease", "refresh_session_turn_lease", "release_session_turn_lease",
+    "try_acquire_compression_lock", "release_compression_lock", "archive_and_compact", "publish_compression_child",
+    "record_compression_failure",
+)  # fmt: skip
+
+_REASONS: Final[Mapping[str, str]] = {
+    "api_mode": "it speaks chat completions only",
+    "fallback_model": "it asks one model; give another agent the other one",
+    "credential_pool": "it uses one api_key",
+    "reasoning_config": "it sends no reasoning settings",
+    "max_tokens": "it sets no limit on a reply",
+    "request_overrides": "it sends the request that it documents",
+    "service_tier": "it sends no service tier",
+    "providers_allowed": "it routes nothing",
+    "providers_ignored": "it routes nothing",
+    "providers_order": "it routes nothing",
+    "provider_sort": "it routes nothing",
+    "skip_context_files": "it reads no context files",
+    "skip_memory": "it has no memory besides session_search",
+    "save_trajectories": "it writes no trajectories; export the session instead",
+    "prefill_messages": "give them as conversation_history",
+    "checkpoints_enabled": "it changes no files",
+    "clarify_callback": "it asks nothing but through approver=",
+    "tool_progress_callback": "it tells text only, through stream_callback of a turn",
+    "thinking_callback": "it tells text only, through stream_callback of a turn",
+    "reasoning_callback": "it tells text only, through stream_callback of a turn",
+    "step_callback": "it tells text only, through stream_callback of a turn",
+    "stream_delta_callback": "give stream_callback to the turn",
+    "parent_session_id": "make the row with SessionDB.create_session first",
+    "acp_command": "it starts no other program",
+    "command": "it starts no other program",
+    "iteration_budget": "max_iterations is its only budget",
+    "tool_delay": "it does not wait between tools",
+    "verbose_logging": "set the log level of your program",
+    "quiet_mode": "it prints nothing anyway",
+}
+
+
+def refuse(others: Iterable[str]) -> None:
+    """Raise TypeError for arguments that the agent does not act on, each with the reason."""
+    told = [f"{name} ({_REASONS.get(name, 'there is no such argument')})" for name in sorted(others)]
+    if told:
+        raise TypeError(f"AIAgent does not act on: {'; '.join(told)}")
+
+
+def model_of(
+    model: str | Model, *, base_url: str | None, api_key: str | Secret | None, provider: str | None, clock: Clock
+) -> tuple[Model, bool]:
+    """Return the model and whether it is the agent's own, to be closed with it.
+
+    Raises ValueError for a name without an address, an address beside a model object, and a provider that speaks
+    something else.
+    """
+    if not isinstance(model, str):
+        if base_url or api_key or provider:
+            raise ValueError("a model object brings its own address and key; leave base_url, api_key and provider out")
+        return model, False
+    if provider not in _SPOKEN:
+        raise ValueError(f"provider {provider} is not known; give the base_url= of its OpenAI-compatible endpoint")
+    if _OFFLINE in (model, provider):
+        return OfflineModel(), True
+    if not base_url or not model:
+        raise ValueError('give model= and the base_url= of an OpenAI-compatible endpoint, or model="offline"')
+    key = Secret(api_key) if isinstance(api_key, str) and api_key else api_key
+    return OpenAIModel(base_url=base_url, model=model, key=key or None, clock=clock), True
+
+
+def check_store(store: Any) -> None:
+    """Raise TypeError for an object that is no session store; says what it lacks."""
+    missing = [name for name in _NEEDED if not inspect.iscoroutinefunction(getattr(store, name, None))]
+    if missing:
+        raise TypeError(f"session_db= takes a SessionDB; {type(store).__name__} lacks the coroutine {missing[0]}()")
