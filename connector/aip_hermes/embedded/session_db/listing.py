@@ -18,7 +18,7 @@ from aip_hermes.embedded.session_db.columns import SESSION_COLUMNS, scrubbed
 from aip_hermes.embedded.session_db.ending import RESET_REASONS
 from aip_hermes.embedded.session_db.queries import QUERIES
 
-__all__ = ["Filter", "counts", "page", "pinned_beyond", "rich_row", "roots_named", "unread"]
+__all__ = ["Filter", "counts", "named", "page", "page_query", "rich_row", "unread"]
 
 _ANY: Final = 2**62
 _PROJECTED: Final = (
@@ -118,6 +118,11 @@ class Filter:
         }
 
 
+def page_query(*, roots: bool, by_activity: bool) -> Query:
+    """Return the query behind a page."""
+    return _PAGES[roots, by_activity]
+
+
 def page(
     connection: Connection,
     wanted: Filter,
@@ -137,27 +142,12 @@ def page(
     if limit <= 0:
         return []
     parameters = wanted.parameters() | {"limit": limit, "offset": max(0, offset), "project": int(project)}
-    records = connection.tuples(_PAGES[roots, by_activity], parameters)
+    records = connection.tuples(page_query(roots=roots, by_activity=by_activity), parameters)
     tips = _tips(connection, records)
     found = [_listed(record, tips.get(record[_TIP_ID])) for record in records]
     if prompts:
         _add_prompts(connection, found)
     return found
-
-
-def pinned_beyond(
-    connection: Connection,
-    wanted: Filter,
-    shown: Sequence[Mapping[str, Any]],
-    *,
-    project: bool,
-    by_activity: bool,
-    prompts: bool,
-) -> list[dict[str, Any]]:
-    """Return the pinned entries that a page doesn't show."""
-    seen = {row["id"] for row in shown}
-    pinned = page(connection, wanted, project=project, by_activity=by_activity, prompts=prompts)
-    return [row for row in pinned if row["id"] not in seen]
 
 
 def rich_row(connection: Connection, session_id: str, *, prompts: bool) -> dict[str, Any] | None:
@@ -173,8 +163,10 @@ def counts(connection: Connection, wanted: Filter, *, listable_only: bool) -> di
     return {row["source"]: int(row["sessions"]) for row in rows}
 
 
-def roots_named(connection: Connection, *, id_query: str | None, search_query: str | None) -> list[str] | None:
-    """Return the first segments of the chains in which a row's name fits; None where nothing is asked.
+def named(
+    connection: Connection, *, id_query: str | None, search_query: str | None, roots: bool = True
+) -> list[str] | None:
+    """Return the rows whose name fits, or with roots the first segments of their chains; None where nothing is asked.
 
     id_query: part of an id. search_query: part of an id or a title, with or without its punctuation. Letter case does
     not matter.
@@ -193,6 +185,8 @@ def roots_named(connection: Connection, *, id_query: str | None, search_query: s
         if (not id_part or id_part in session_id.casefold())
         and (not text or fits(session_id.casefold()) or fits((title or "").casefold()))
     ]
+    if not roots:
+        return found
     tops = connection.execute(QUERIES["roots_of"], {"ids": _json(found)})
     return sorted({row["top"] for row in tops})
 

@@ -51,9 +51,9 @@ class ListMethods(UsageMethods):
         await self.flush_token_counts()
 
         def listed(connection: Connection) -> list[dict[str, Any]]:
-            named = None
+            roots, ids = not include_children, None
             if order_by_last_active:
-                named = listing.roots_named(connection, id_query=id_query, search_query=search_query)
+                ids = listing.named(connection, id_query=id_query, search_query=search_query, roots=roots)
             asked: dict[str, Any] = {
                 "source": source,
                 "sources": sources,
@@ -64,17 +64,19 @@ class ListMethods(UsageMethods):
                 "archived_only": archived_only,
                 "include_hidden": include_hidden,
                 "session_key": session_key,
-                "ids": named,
+                "ids": ids,
             }
             how: dict[str, Any] = {
-                "roots": not include_children,
-                "project": project_compression_tips and not include_children,
+                "roots": roots,
+                "project": project_compression_tips and roots,
                 "by_activity": order_by_last_active,
                 "prompts": not compact_rows,
             }
             found = listing.page(connection, Filter(**asked), limit=limit, offset=offset, **how)
             if include_pinned:
-                found += listing.pinned_beyond(connection, Filter(**asked, pinned_only=True), found, **how)
+                shown = {row["id"] for row in found}
+                pinned = listing.page(connection, Filter(**asked, pinned_only=True), **how)
+                found += [row for row in pinned if row["id"] not in shown]
             return found
 
         return await self.read(listed)
@@ -115,7 +117,7 @@ class ListMethods(UsageMethods):
                 sources=sources,
                 exclude_sources=exclude_sources,
                 include_archived=include_archived,
-                ids=listing.roots_named(connection, id_query=part, search_query=None),
+                ids=listing.named(connection, id_query=part, search_query=None),
             )
             found = listing.page(connection, wanted, by_activity=True)
             return sorted(found, key=lambda row: _rank(row, part.casefold()))[:limit]
