@@ -101,6 +101,12 @@ PROMISES = (
         "and says so where it waited in vain.",
     ),
     Promise(
+        id="agent:lease:endpoint",
+        source="Sessions §11; issue 6",
+        sentence="An endpoint and a script on one store take turns of one session one after the other, and a session "
+        "is not deleted while the script has it.",
+    ),
+    Promise(
         id="agent:overtaken",
         source="Sessions §10, §11",
         sentence="An agent whose conversation somebody else went on with reads the stored one at its next turn, and "
