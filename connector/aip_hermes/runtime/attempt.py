@@ -34,7 +34,7 @@ from aip_hermes.runtime.state import state_of
 from aip_hermes.runtime.storable import side
 from aip_hermes.runtime.store import QUERIES, to_json
 from aip_hermes.runtime.submission import Submission
-from aip_hermes.runtime.waiting import Overrun, within
+from aip_hermes.runtime.waiting import Overrun, Wake, within
 
 __all__ = ["Attempts", "Progress"]
 
@@ -94,10 +94,13 @@ class Attempts:
 
     async def _stoppable(self, submission: Submission, ready: Prepared | None, progress: Progress) -> Ended:
         """Take the steps until they end, or until somebody asks to cancel in time. A result in hand always counts."""
-        steps = asyncio.create_task(self._steps(submission, ready, progress))
-        asked = asyncio.create_task(progress.running.asked.wait())
+        if progress.running.asked:
+            return cancelled_end(submission, progress.running, None)
+        wake = Wake()
+        progress.running.when_asked(wake)
+        steps = wake.at_end_of(self._steps(submission, ready, progress))
         try:
-            await asyncio.wait((steps, asked), return_when=asyncio.FIRST_COMPLETED)
+            await wake.sleep()
             evidence: JsonObject | None = None
             if not steps.done() and progress.running.phase == "sending":
                 evidence = await self._stop_at_provider(submission, progress)
@@ -108,7 +111,6 @@ class Attempts:
             await asyncio.wait((steps,))
             return cancelled_end(submission, progress.running, evidence) if steps.cancelled() else steps.result()
         finally:
-            asked.cancel()
             if not steps.done():
                 steps.cancel()
                 await asyncio.wait((steps,))

@@ -14,10 +14,9 @@ Source: runtime behaviour §10; design D8, D17, D22.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from aip_hermes.errors import ActionFailed
@@ -40,18 +39,23 @@ class Cancelled:
 
 @dataclass(slots=True)
 class RunningAction:
-    """One attempt of this process. cancel_ms: how long stopping it at the provider may take. asked: set once by whoever
-    cancels, with the reason."""
+    """One attempt of this process. cancel_ms: how long stopping it at the provider may take. asked: whether somebody
+    cancels it, with the reason; the first one to ask wakes who waits for that."""
 
     cancellable: bool
     cancel_ms: int
     phase: Phase = "before"
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: bool = False
     reason: str | None = None
+    _waiting: Callable[[], None] | None = None
+
+    def when_asked(self, wake: Callable[[], None]) -> None:
+        """Call `wake` when it is asked to stop from now on."""
+        self._waiting = wake
 
     def begin_sending(self) -> bool:
         """Enter the phase `sending`; False for one that was asked to stop before: then nothing may be sent."""
-        if self.asked.is_set():
+        if self.asked:
             return False
         self.phase = "sending"
         return True
@@ -60,9 +64,10 @@ class RunningAction:
         """Ask it to stop; False where that comes too late or can't be done any more."""
         if self.phase == "after" or (self.phase == "sending" and not self.cancellable):
             return False
-        if not self.asked.is_set():
-            self.reason = reason
-            self.asked.set()
+        if not self.asked:
+            self.asked, self.reason = True, reason
+            if self._waiting is not None:
+                self._waiting()
         return True
 
 

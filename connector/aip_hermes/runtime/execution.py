@@ -25,7 +25,7 @@ from aip_hermes.runtime.fence import Claimed, Verdict, claim
 from aip_hermes.runtime.footing import Footing
 from aip_hermes.runtime.keeping import keeping_of
 from aip_hermes.runtime.serial import SerialLocks
-from aip_hermes.runtime.settlement import Ending, LostClaim, settle
+from aip_hermes.runtime.settlement import Ending, LostClaim, columns_of, conclude, settle
 from aip_hermes.runtime.storable import storable
 from aip_hermes.runtime.store import QUERIES, from_json
 from aip_hermes.runtime.submission import Submission
@@ -74,7 +74,7 @@ class Executor:
         settling.add_done_callback(self._settled)
         try:
             return await within(
-                self._footing.limits.settle_wait_ms / 1000, asyncio.shield(settling), clock=self._footing.clock
+                self._footing.limits.settle_wait_ms / 1000, settling, clock=self._footing.clock, cancels=False
             )
         except Overrun:
             raise StoreUnavailable(
@@ -104,17 +104,23 @@ class Executor:
         def once(connection: Connection) -> Mapping[str, Any] | Verdict:
             now = self._footing.now_ms()
             lease = leases.fresh(self._footing, now=now)
-            verdict = claim(connection, submission, now=now, intent_at=None, facts=None, lease=lease)
+            end = columns_of(ending, stored)
+            verdict = claim(connection, submission, now=now, intent_at=None, facts=None, lease=lease, end=end)
             if not isinstance(verdict, Claimed):
                 return verdict
-            claimed = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
-            return self._settle_in(connection, claimed, outcome)
+            if verdict.ended is None:  # another attempt under an Action ID that is known
+                claimed = submission.with_changes(attempt=verdict.attempt, lease=verdict.lease)
+                return self._settle_in(connection, claimed, outcome)
+            conclude(connection, verdict.ended, stored, ending, now=now)
+            return stored
 
         outcome = _storable(submission, outcome)
+        ending = _ending(submission, outcome)
+        stored = ending.stored
         with self._footing.spans.step("settle"):
-            stored = await self._footing.database.write(once)
+            kept = await self._footing.database.write(once)
         await self._footing.faults.reach("after_settle")
-        return stored
+        return kept
 
     def _known(self, submission: Submission) -> RunningAction:
         longest_ms = self._footing.limits.cancel_ms
@@ -140,7 +146,7 @@ class Executor:
             while True:
                 try:
                     # Who was asked to stop makes no further try.
-                    end = self._settle_in if progress.running.asked.is_set() else self._settle_or_wait
+                    end = self._settle_in if progress.running.asked else self._settle_or_wait
                     with self._footing.spans.step("settle"):
                         stored = await self._footing.database.write(
                             partial(end, submission=submission, outcome=outcome)
@@ -182,20 +188,12 @@ class Executor:
         return self._settle_in(connection, submission, outcome)
 
     def _settle_in(self, connection: Connection, submission: Submission, outcome: Ended) -> Mapping[str, Any]:
-        resumed = submission.resumed
         return settle(
             connection,
             tenant=submission.tenant,
             action_id=submission.action.id,
             attempt=submission.attempt,
-            ending=Ending(
-                outcome=outcome,
-                approval_id=resumed.approval_id if resumed else None,
-                approval_status="approved" if resumed else None,
-                # A capability that was withdrawn meanwhile starts nothing.
-                starts_run=submission.published is not None and submission.handler.operation.serial == "run",
-                keeping=keeping_of(submission, outcome),
-            ),
+            ending=_ending(submission, outcome),
             now=self._footing.now_ms(),
             lease=submission.lease,
             by_worker=submission.taken is not None,
@@ -205,6 +203,20 @@ class Executor:
         self._settling.discard(task)
         if not task.cancelled():
             task.exception()  # seen by whoever waits; nobody may be waiting any more
+
+
+def _ending(submission: Submission, outcome: Ended) -> Ending:
+    resumed = submission.resumed
+    # A capability that was withdrawn meanwhile starts nothing, and can't say what it held.
+    serial = "unknown" if submission.published is None else submission.handler.operation.serial
+    return Ending(
+        outcome=outcome,
+        approval_id=resumed.approval_id if resumed else None,
+        approval_status="approved" if resumed else None,
+        starts_run=serial == "run",
+        may_hold=serial != "none",
+        keeping=keeping_of(submission, outcome),
+    )
 
 
 def _storable(submission: Submission, outcome: Ended) -> Ended:

@@ -35,10 +35,12 @@ _UNDER_WAY = ("queued", "running")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The caller owns the action and its key. attempt: counts from 1. lease: the number of its lease."""
+    """The caller owns the action and its key. attempt: counts from 1. lease: the number of its lease. ended: the
+    columns of a row that was stored with its end."""
 
     attempt: int
     lease: int
+    ended: _Row | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,8 +140,12 @@ def claim(
     intent_at: int | None,
     facts: str | None,
     lease: Mapping[str, Any],
+    end: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """Take Action ID and key together, or say who has them. lease: `leases.fresh`.
+    """Take Action ID and key together, or say who has them.
+
+    lease: `leases.fresh`. end: `settlement.columns_of`, for what is stored in one row with its end if the Action ID is
+    new.
 
     Raises: ActionIdConflict, KeyConflict, MessageReplayed.
     """
@@ -154,10 +160,11 @@ def claim(
         key = _reserve(connection, submission, submission.fence, input_hash=input_hash, now=now)
         if key is not None:
             return _judge_key(connection, key, submission)
-    query = QUERIES["claim_action" if row is None else "claim_next_attempt"]
     params = submission.claim_params(now=now, intent_at=intent_at, facts=facts, input_hash=input_hash)
-    (claimed,) = connection.execute(query, {**params, **lease})
-    return Claimed(attempt=claimed["attempt"], lease=claimed["lease_number"])
+    ended = {**params, **end, "attempt": 1, "queued_at": None} if row is None and end is not None else None
+    query = QUERIES["claim_ended" if ended else "claim_action" if row is None else "claim_next_attempt"]
+    (claimed,) = connection.execute(query, ended or {**params, **lease})
+    return Claimed(attempt=claimed["attempt"], lease=claimed["lease_number"], ended=ended)
 
 
 def settle_key(connection: Connection, row: _Row, *, frees: bool) -> None:

@@ -23,7 +23,7 @@ from aip_hermes.runtime.receipts import approval_chain, witness
 from aip_hermes.runtime.serial import GoesOn, end_work, release_lock
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
-__all__ = ["RUNTIME", "Ending", "LostClaim", "origin_of", "settle"]
+__all__ = ["RUNTIME", "Ending", "LostClaim", "columns_of", "conclude", "origin_of", "settle"]
 
 
 RUNTIME: Final = wire.Principal(id="system:aip-runtime", kind="system")
@@ -45,13 +45,15 @@ class Ending:
     """What an attempt came to.
 
     approval_status: set where the end follows a decision. starts_run: its success is the start of a run that goes on at
-    the provider (design D13). keeping: whose text it holds and ends; None where nobody can say.
+    the provider (design D13). may_hold: whether it may hold its session. keeping: whose text it holds and ends; None
+    where nobody can say.
     """
 
     outcome: Answer | ActionFailed | Cancelled
     approval_id: str | None = None
     approval_status: str | None = None
     starts_run: bool = False
+    may_hold: bool = True
     keeping: Keeping | None = None
 
     @property
@@ -140,36 +142,57 @@ def settle(
             "tenant": tenant,
             "action_id": action_id,
             "attempt": attempt,
-            "state": _SETTLED_AS.get(stored["status"], stored["status"]),
             "now": now,
-            "result": to_json(stored),
-            "frees_key": int(ending.frees_key),
-            "uncertain": int(ending.uncertain),
-            "reason": ending.reason,
             "lease": lease,
+            "reason": ending.reason,
+            **columns_of(ending, stored),
         },
     )
     if not settled:
         raise LostClaim(f"attempt {attempt} of {action_id} was settled by somebody else")
-    row = settled[0]
+    conclude(connection, settled[0], stored, ending, now=now, by_worker=by_worker)
+    return stored
+
+
+def columns_of(ending: Ending, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of an end. stored: `ending.stored`."""
+    return {
+        "state": _SETTLED_AS.get(stored["status"], stored["status"]),
+        "result": to_json(stored),
+        "frees_key": int(ending.frees_key),
+        "uncertain": int(ending.uncertain),
+    }
+
+
+def conclude(
+    connection: Connection,
+    row: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    ending: Ending,
+    *,
+    now: int,
+    by_worker: bool = False,
+) -> None:
+    """Do what goes with an end that is in its row: key, lock, text, event and audit record."""
+    address = {"tenant": row["tenant"], "action_id": row["action_id"]}
     settle_key(connection, row, frees=ending.frees_key)
-    release_lock(connection, tenant=tenant, action_id=action_id, goes_on=ending.goes_on, now=now, work=ending.begins)
+    if ending.may_hold:
+        release_lock(connection, **address, goes_on=ending.goes_on, now=now, work=ending.begins)
     if ending.ends is not None:
         end_work(connection, ending.ends, now=now)
-    mark(connection, stored, tenant=tenant, action_id=action_id, keeping=ending.keeping)
+    mark(connection, stored, **address, keeping=ending.keeping)
     if ending.erases:
         erase_about(connection, ending.erases, now=now)
     _tell(connection, row, stored, ending, now=now)
     connection.note(
         ENDED,
-        tenant=tenant,
+        tenant=row["tenant"],
         capability_id=row["capability_id"],
         status=stored["status"],
         uncertain=ending.uncertain,
     )
     if row["queued_at"] is not None and not isinstance(ending.outcome, Cancelled):
         _tell_queued(connection, row, stored, by_worker=by_worker, now=now)
-    return stored
 
 
 def _tell(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from aip_hermes.ports import Clock
 
-__all__ = ["Finished", "Overrun", "Watchers", "within"]
+__all__ = ["Finished", "Overrun", "Wake", "Watchers", "within"]
 
 T = TypeVar("T")
 _Key = tuple[str, str]
@@ -19,17 +19,48 @@ class Overrun(Exception):
     """The time was up first."""
 
 
-async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
-    """Return what `awaitable` returns, or cancel it and raise Overrun after `seconds`.
+class Wake:
+    """Lets one task sleep until the first of several things happens; `asyncio.wait` takes two turns more to say so."""
+
+    def __init__(self) -> None:
+        self._woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __call__(self, *_: object) -> None:
+        """Wake the sleeper, if nothing has."""
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+    async def sleep(self) -> None:
+        """Return when woken, at once if that was before."""
+        await self._woken
+
+    def at_end_of(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Run `work`, and wake the sleeper when it ends."""
+        if isinstance(work, asyncio.Future):
+            work.add_done_callback(self)
+            return work
+
+        async def working() -> T:
+            try:
+                return await work
+            finally:
+                self()
+
+        return asyncio.create_task(working())
+
+
+async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock, cancels: bool = True) -> T:
+    """Return what `awaitable` returns, or cancel it and raise Overrun after `seconds`. cancels: False lets it go on.
 
     Whatever was finished at that moment counts: a result in hand is never thrown away. Work that ends by a cancellation
     of its own is an Overrun too: it has no outcome.
     """
-    work = asyncio.ensure_future(awaitable)
-    bell = asyncio.ensure_future(clock.sleep(seconds))
+    wake = Wake()
+    work = wake.at_end_of(awaitable)
+    bell = wake.at_end_of(clock.sleep(seconds))
     try:
-        await asyncio.wait((work, bell), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
+        await wake.sleep()
+        if cancels and not work.done():
             work.cancel()
             # One turn of the loop is what a well-behaved coroutine needs to end.
             await asyncio.wait((work,), timeout=0.5)
@@ -38,7 +69,7 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock) -> T:
         return work.result()
     finally:
         bell.cancel()
-        if not work.done():
+        if cancels and not work.done():
             work.cancel()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Coroutine
 from itertools import count
+from typing import Any
 
 __all__ = ["ManualClock"]
 
@@ -24,11 +26,12 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._now_ms / 1000
 
-    async def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> Coroutine[Any, Any, None]:
+        # It sleeps from now on, not from the turn in which a task of it begins: the time may be moved in between.
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._now_ms + seconds * 1000, next(self._order), future))
         self._changed.set()
-        await future
+        return _until(future)
 
     def advance(self, ms: int) -> None:
         """Move the time and wake whose sleep is over."""
@@ -49,3 +52,7 @@ class ManualClock:
             while self.sleeping(seconds) < number:
                 self._changed.clear()
                 await self._changed.wait()
+
+
+async def _until(future: asyncio.Future[None]) -> None:
+    await future

@@ -15,6 +15,19 @@ VALUES (
 ON CONFLICT (tenant, action_id) DO NOTHING
 RETURNING attempt, lease_number;
 
+-- name: claim_ended
+-- A new action that was claimed by nobody before it ended: a safe read. No row comes back when the Action ID is taken.
+INSERT INTO actions (
+    tenant, action_id, capability_id, connector_id, principal_id, principal, content_hash, input_hash, read_only,
+    key_scope, key_partition, key_text, session_id, correlation_id, attempt, state, created_at, claimed_at,
+    reserved_until, intent_at, settled_at, updated_at, facts, parked, result, frees_key, uncertain, lease_number)
+VALUES (
+    :tenant, :action_id, :capability_id, :connector_id, :principal_id, :principal, :content_hash, :input_hash, :read_only,
+    :key_scope, :key_partition, :key_text, :session_id, :correlation_id, 1, :state, :now, :now,
+    :reserved_until, :intent_at, :now, :now, :facts, NULL, :result, :frees_key, :uncertain, 1)
+ON CONFLICT (tenant, action_id) DO NOTHING
+RETURNING attempt, lease_number;
+
 -- name: claim_next_attempt
 -- The next attempt at an action whose stored failure does not bind; no row when it does or when the action runs.
 UPDATE actions SET
