@@ -30,13 +30,15 @@ from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.sqlite import Thread, open_thread, tables_in
 from aip_hermes.ports import Clock, SystemClock
 
-__all__ = ["Database"]
+__all__ = ["FOLD_PAGES", "Database"]
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 BATCH = 128
-CHECKPOINT_PAGES = 4000
+FOLD_PAGES = 4000
+"""For commits of two or three dozen pages, most of which the next commit writes again."""
+READER_CACHE_KIB = 1000
 READERS = 3
 WRITER_BUSY_S = 20.0
 READER_BUSY_S = 5.0
@@ -55,7 +57,9 @@ class Database:
     `0001_….sql`. application_id: stands in the file's header; a file with tables and another id is refused untouched.
     read_only: no file is made, nothing is migrated. committed: called in this loop with each note of a transaction
     that was committed, before its caller is answered. shared: tells the type of a file system that machines share; on
-    such a one the store keeps a rollback journal, which needs no shared memory, and warns once.
+    such a one the store keeps a rollback journal, which needs no shared memory, and warns once. fold_pages: how long
+    the log grows before it is folded into the file; a flush of one that still grows takes about twice as long as of one
+    that is written over, and folding often costs more where commits write the same pages again.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
     through and undo it alone.
@@ -70,10 +74,12 @@ class Database:
         read_only: bool = False,
         clock: Clock | None = None,
         committed: Callable[[Note], None] | None = None,
+        fold_pages: int = FOLD_PAGES,
         shared: Callable[[Path], str | None] = shared_file_system,
     ) -> None:
         self.path = Path(path)
         self._shared = shared
+        self._fold_pages = fold_pages
         self._committed = committed
         self._migrations = schema.load(migrations)
         self._application_id = application_id
@@ -278,14 +284,15 @@ class Database:
         raw.execute("PRAGMA foreign_keys = ON")
         # What was erased is overwritten, however the engine was built.
         raw.execute("PRAGMA secure_delete = ON")
-        # A commit touches two or three dozen pages, most of them again with the next one: fold the log seldom.
-        raw.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES:d}")
+        raw.execute(f"PRAGMA wal_autocheckpoint = {self._fold_pages:d}")
         raw.execute("PRAGMA journal_size_limit = 67108864")
         schema.apply(raw, self._migrations, name=self.path.name, now_ms=self._clock.now_ms())
 
     def _prepare_reader(self, raw: sqlite3.Connection) -> None:
         raw.execute("PRAGMA query_only = ON")
         raw.execute("PRAGMA wal_autocheckpoint = 0")
+        # Together the readers keep little more than the one connection of a simpler store would.
+        raw.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB:d}")
         done = schema.check(raw, self._migrations, name=self.path.name)
         if done < len(self._migrations):
             raise StoreRefused(

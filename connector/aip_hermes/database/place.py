@@ -10,7 +10,7 @@ from typing import Protocol, Self, TypeVar
 
 from aip_hermes.database.address import PostgresAddress, postgres_address
 from aip_hermes.database.connection import Connection, Note
-from aip_hermes.database.database import Database
+from aip_hermes.database.database import FOLD_PAGES, Database
 from aip_hermes.database.failures import StoreUnavailable
 from aip_hermes.database.pool_settings import PoolSettings
 from aip_hermes.ports import Clock
@@ -52,11 +52,14 @@ Place = Path | SharedPlace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreKind:
-    """What is kept: migrations as `Database` takes them, application_id for a file, schema for a shared database."""
+    """What is kept: migrations and fold_pages as `Database` takes them, application_id for a file, schema for a shared
+    database.
+    """
 
     migrations: str
     application_id: int
     schema: str
+    fold_pages: int = FOLD_PAGES
 
 
 def store_place(text: str | Path, *, pool: PoolSettings | None = None) -> Place:
@@ -89,6 +92,7 @@ def open_store(
             read_only=read_only,
             clock=clock,
             committed=committed,
+            fold_pages=kind.fold_pages,
         )
     try:
         from aip_hermes.database.postgres import PostgresDatabase

@@ -12,12 +12,15 @@ from aip_hermes.database import Connection, Database
 from aip_hermes.embedded.session_db.errors import SessionTurnLeaseLostError
 from aip_hermes.ports import Clock, SystemClock
 
-__all__ = ["APPLICATION_ID", "StoreFile", "default_path"]
+__all__ = ["APPLICATION_ID", "FOLD_PAGES", "StoreFile", "default_path"]
 
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x48535344
 """Stands in the header of our session files ("HSSD"); a state.db of hermes-agent has another one and is refused."""
+
+FOLD_PAGES: Final = 1000
+"""A commit writes half a dozen pages: with this many the log is written over after some hundred of them."""
 
 
 def default_path() -> Path:
@@ -43,6 +46,7 @@ class StoreFile:
             application_id=APPLICATION_ID,
             read_only=read_only,
             clock=self._clock,
+            fold_pages=FOLD_PAGES,
         )
 
     @property
