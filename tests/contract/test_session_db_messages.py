@@ -224,21 +224,40 @@ def test_whatever_is_appended_comes_back(
 
 
 @pytest.mark.requirement("session_db:messages:counters")
-async def test_sixteen_writers_leave_exact_counters_and_each_its_order(session_db: SessionDB) -> None:
-    await session_db.create_session("s", "cli")
+async def test_sixteen_writers_of_four_stores_leave_exact_counters_and_each_its_order(session_store: OpenStore) -> None:
+    stores = [session_store() for _ in range(4)]
+    await stores[0].create_session("s", "cli")
 
     async def writer(number: int) -> None:
         for step in range(20):
-            await session_db.append_message("s", "assistant", f"{number}:{step}", tool_calls=CALLS * (step % 3))
+            calls = CALLS * (step % 3)
+            await stores[number % 4].append_message("s", "assistant", f"{number}:{step}", tool_calls=calls)
 
     await asyncio.gather(*(writer(number) for number in range(16)))
-    rows, session = await session_db.get_messages("s"), await session_db.get_session("s")
+    rows, session = await stores[1].get_messages("s"), await stores[2].get_session("s")
+    for store in stores:
+        await store.close()
 
     assert session is not None
     assert (session["message_count"], session["tool_call_count"]) == (320, 16 * sum(step % 3 for step in range(20)))
     for number in range(16):
         own = [text for text in texts(rows) if text.startswith(f"{number}:")]
         assert own == [f"{number}:{step}" for step in range(20)]
+
+
+@pytest.mark.requirement("session_db:messages:counters")
+async def test_a_session_that_is_deleted_while_it_is_written_does_not_come_back(session_db: SessionDB) -> None:
+    await session_db.create_session("s", "cli")
+    await said(session_db, "s", "one")
+    outcomes = await asyncio.gather(
+        *(session_db.append_message("s", "user", f"word {number}") for number in range(5)),
+        session_db.delete_session("s"),
+        *(session_db.append_message("s", "user", f"late {number}") for number in range(5)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [int] * 5 + [bool] + [UnknownSession] * 5
+    assert await session_db.get_session("s") is None
+    assert await session_db.message_count() == 0
 
 
 @pytest.mark.requirement("session_db:messages:counters")

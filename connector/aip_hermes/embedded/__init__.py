@@ -17,11 +17,25 @@ if TYPE_CHECKING:
     from aip_hermes.embedded.api import QUIRKS, build_app, chosen_quirks, planned_faults
     from aip_hermes.embedded.listen import UnsafeKey, check_key_strength
     from aip_hermes.embedded.opening import open_endpoint
-    from aip_hermes.embedded.session_db import SessionDB
+    from aip_hermes.embedded.session_db import (
+        CompressionSessionBusyError,
+        CompressionSessionClosedError,
+        SessionCompressionInProgressError,
+        SessionDB,
+        SessionExists,
+        SessionExportTooLargeError,
+        SessionResumeTooLargeError,
+        SessionTurnLeaseLostError,
+        TitleRefused,
+        UnknownSession,
+        classify_session_failure,
+    )
 
 __all__ = [
     "QUIRKS",
     "AIAgent",
+    "CompressionSessionBusyError",
+    "CompressionSessionClosedError",
     "Model",
     "ModelFailed",
     "ModelReply",
@@ -29,14 +43,22 @@ __all__ = [
     "OfflineModel",
     "OpenAIModel",
     "Pieces",
+    "SessionCompressionInProgressError",
     "SessionDB",
+    "SessionExists",
+    "SessionExportTooLargeError",
+    "SessionResumeTooLargeError",
+    "SessionTurnLeaseLostError",
+    "TitleRefused",
     "ToolContext",
     "ToolRegistry",
     "TurnFailed",
+    "UnknownSession",
     "UnsafeKey",
     "build_app",
     "check_key_strength",
     "chosen_quirks",
+    "classify_session_failure",
     "open_endpoint",
     "planned_faults",
 ]
@@ -50,7 +72,19 @@ _HOMES = {
     "api": ("QUIRKS", "build_app", "chosen_quirks", "planned_faults"),
     "listen": ("UnsafeKey", "check_key_strength"),
     "opening": ("open_endpoint",),
-    "session_db": ("SessionDB",),
+    "session_db": (
+        "SessionDB",
+        "CompressionSessionBusyError",
+        "CompressionSessionClosedError",
+        "SessionCompressionInProgressError",
+        "SessionExists",
+        "SessionExportTooLargeError",
+        "SessionResumeTooLargeError",
+        "SessionTurnLeaseLostError",
+        "TitleRefused",
+        "UnknownSession",
+        "classify_session_failure",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -194,7 +194,7 @@ def kept_prompt(connection: Connection, prompt: str | None) -> str | None:
 def drop_prompt_if_unused(connection: Connection, digest: str | None) -> None:
     """Remove a prompt that no row uses any more."""
     if digest is not None:
-        connection.execute(QUERIES["drop_unused_prompt"], {"hash": digest})
+        connection.execute(QUERIES["drop_prompt_if_unused"], {"hash": digest})
 
 
 def _inherit(connection: Connection, values: dict[str, Any], *, parent_id: str) -> None:

@@ -46,16 +46,6 @@ ON CONFLICT (id) DO UPDATE SET
 -- A system prompt, once for all rows that use it.
 INSERT INTO system_prompts (hash, text) VALUES (:hash, :text) ON CONFLICT (hash) DO NOTHING;
 
--- name: drop_unused_prompts
--- Prompts that no row uses any more.
-DELETE FROM system_prompts
-WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.system_prompt_hash = system_prompts.hash);
-
--- name: drop_unused_prompt
--- One prompt, if no row uses it any more.
-DELETE FROM system_prompts
-WHERE hash = :hash AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.system_prompt_hash = system_prompts.hash);
-
 -- name: end_session
 -- The first reason wins: a row that has ended stays as it is.
 UPDATE sessions SET ended_at = :ended_at, end_reason = :end_reason WHERE id = :id AND ended_at IS NULL;
