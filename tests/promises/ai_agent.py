@@ -142,4 +142,9 @@ PROMISES = (
         sentence="compress() compresses at once, says false where there is too little or somebody else does it, and "
         "works without a store.",
     ),
+    Promise(
+        id="agent:guide",
+        source="issue 6; the Sessions guide",
+        sentence="Every example of the page about using Hermes in a script runs as it stands.",
+    ),
 )
