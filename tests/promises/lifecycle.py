@@ -93,6 +93,12 @@ PROMISES = (
         sentence="The program and the commands of the tutorial run as they stand, with a kill in between.",
     ),
     Promise(
+        id="docs:blocks-run",
+        source="issue 5 (docs)",
+        sentence="Every fenced block of every tutorial and how-to is run by a test as it stands, or parsed where it is "
+        "no command, or named with the reason why not.",
+    ),
+    Promise(
         id="lifecycle:shared",
         source="issue 5; design D3",
         sentence="Processes that run one lifecycle at once send one action for each step, and each finds the same end.",
