@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 __all__ = ["Connection", "Note"]
@@ -41,8 +42,10 @@ class Connection:
             if cursor.description is None:
                 self._changes = cursor.rowcount
                 return []
-            names = [column[0] for column in cursor.description]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+            first = cursor.fetchone()
+            # Many a look finds nothing, and the names of sixty columns cost more than the look.
+            names = [] if first is None else [column[0] for column in cursor.description]
+            rows = [] if first is None else [dict(zip(names, row, strict=True)) for row in chain((first,), cursor)]
             self._changes = cursor.rowcount if cursor.rowcount >= 0 else len(rows)
             return rows
         finally:
