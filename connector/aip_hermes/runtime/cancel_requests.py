@@ -53,13 +53,13 @@ class CancelRequests:
                     parked = await self._end_parked(row, caller, reason)
                     if parked is None:
                         continue
-                    self._footing.finished.tell(**address, stored=parked)
+                    self._footing.ended(**address, stored=parked)
                     return answer(action_id, parked)
                 if row["state"] == "queued":
                     waiting = await self._end_queued(row, reason)
                     if waiting is None:
                         continue
-                    self._footing.finished.tell(**address, stored=waiting)
+                    self._footing.ended(**address, stored=waiting)
                     return answer(action_id, waiting)
                 running = self._footing.running.find(**address)
                 if running is not None and not running.ask(reason) and running.phase == "sending":

@@ -119,7 +119,7 @@ class Decisions:
             )
 
         stored = await self._until_stored(end)
-        self._footing.finished.tell(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
+        self._footing.ended(tenant=action["tenant"], action_id=action["action_id"], stored=stored)
         return stored
 
     async def _until_stored(self, end: Callable[[Connection], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -202,14 +202,15 @@ class Decisions:
 
     async def _carry_out(self, case: Case, action: Mapping[str, Any], row: Mapping[str, Any]) -> wire.EventStream:
         """Nothing is read between the commit and the run: a released action has nobody else to run it."""
+        address = {"tenant": action["tenant"], "action_id": action["action_id"]}
+        self._footing.watchers.changed(**address)
         await self._footing.faults.reach("after_decision")
         if row["status"] == "pending":
             return await self._answers.voted(row, str(case.decision.decision_id))
         if action["state"] == "running":
             await self.resume(action, row)
         else:
-            address = {"tenant": action["tenant"], "action_id": action["action_id"]}
-            self._footing.finished.tell(**address, stored=from_json(action["result"]))
+            self._footing.ended(**address, stored=from_json(action["result"]))
             running = self._footing.running.find(**address)
             if running is not None:  # it was released, and revoked before it sent: it ends now, without an effect
                 running.ask("the approval was revoked")

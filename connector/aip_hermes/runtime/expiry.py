@@ -86,7 +86,5 @@ def _tell(footing: Footing, row: _Row, ended: approvals.Ended | None) -> None:
     footing.not_ended.pop(row["approval_id"], None)
     if ended is None:
         return
-    address = {"tenant": ended.tenant, "action_id": ended.action_id}
-    footing.finished.tell(**address, stored=ended.stored)
-    footing.watchers.changed(**address)
+    footing.ended(tenant=ended.tenant, action_id=ended.action_id, stored=ended.stored)
     log.info("approval.expired", action_id=ended.action_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from aip_hermes.database import Store
 from aip_hermes.ports import Clock, Faults, NewId, new_id
@@ -46,6 +48,14 @@ class Footing:
     jitter: Jitter = no_jitter
     meter: Meter = field(default_factory=NoMeter)
     spans: Spans = field(default_factory=NoSpans)
+
+    def ended(self, *, tenant: str, action_id: str, stored: Mapping[str, Any]) -> None:
+        """Tell who waits for the end of an action, or for its approval, and who follows it; after the commit.
+
+        stored: what is kept of its result.
+        """
+        self.finished.tell(tenant=tenant, action_id=action_id, stored=stored)
+        self.watchers.changed(tenant=tenant, action_id=action_id)
 
     def now_ms(self) -> int:
         """Return Unix time in milliseconds."""

@@ -232,7 +232,7 @@ class Pipeline:
         else:
             self._footing.parked.set()
             await self._footing.faults.reach("after_park")
-            self._footing.finished.tell(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
+            self._footing.ended(tenant=submission.tenant, action_id=submission.action.id, stored=stored)
             return answer(submission.action.id, stored)
         return await self._run(submission, ready)
 

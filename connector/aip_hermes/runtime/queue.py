@@ -185,21 +185,23 @@ class QueueWorker:
     async def _end_unreadable(self, row: _Row) -> None:
         """Let an action whose kept input is none end, so that it can be sent again."""
         message = "what was kept of the queued action can't be read; nothing was sent: send the action again"
-        await self._settling(
-            row,
-            self._footing.database.write(
+        address = {"tenant": row["tenant"], "action_id": row["action_id"]}
+
+        async def end() -> None:
+            stored = await self._footing.database.write(
                 lambda connection: settle(
                     connection,
-                    tenant=row["tenant"],
-                    action_id=row["action_id"],
+                    **address,
                     attempt=row["attempt"],
                     lease=row["lease_number"],
                     by_worker=True,
                     ending=Ending(outcome=Interrupted(message)),
                     now=self._footing.now_ms(),
                 )
-            ),
-        )
+            )
+            self._footing.ended(**address, stored=stored)
+
+        await self._settling(row, end())
 
 
 def _taken(row: _Row) -> Taken:

@@ -240,10 +240,10 @@ class Runtime:
         return self._footing.watchers.watching(tenant=caller.tenant_id or "", action_id="")
 
     def watching(self, action_id: ActionId | str, caller: Caller) -> AbstractAsyncContextManager[asyncio.Event]:
-        """Return a context whose event is set after each chunk and each end of an attempt of this process.
+        """Return a context whose event is set after each chunk, decision and end of the action in this process.
 
-        Whatever else concerns the action, for example a cancel while it waits, is found by looking. It says nothing
-        about the action to anybody: what there is, `events` tells who may read it.
+        What another process did is found by looking. It says nothing about the action to anybody: what there is,
+        `events` tells who may read it.
         """
         return self._footing.watchers.watching(tenant=caller.tenant_id or "", action_id=str(action_id))
 
