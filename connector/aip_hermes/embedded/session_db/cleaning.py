@@ -22,14 +22,17 @@ _REVIEWS: Final = (
     "Review the conversation above and update the skill library",
     "Review the conversation above and consider saving to memory",
 )
+_CLEANED: Final = frozenset({"user", "assistant"})
+_INSTRUCTING: Final = frozenset({"user", "system"})
 
 
 def cleaned_text(text: str) -> str:
     """Return `text` without recalled memory and its fences, trimmed."""
-    # Asked of every message of every transcript: a search in folded text takes a tenth of one by a pattern.
-    folded = text.lower()
-    if _FENCE_NAME in folded or _NOTE_NAME in folded:
-        text = _FENCE.sub("", _NOTE.sub("", _RECALLED.sub("", text)))
+    # Asked of every message of every transcript, and hardly one holds a bracket: looking for one costs nothing.
+    if "<" in text or "[" in text:
+        folded = text.lower()
+        if _FENCE_NAME in folded or _NOTE_NAME in folded:
+            text = _FENCE.sub("", _NOTE.sub("", _RECALLED.sub("", text)))
     return text.strip()
 
 
@@ -42,20 +45,18 @@ def cleaned(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     reviewed = False
     for message in messages:
-        role, content = message["role"], message["content"]
-        if isinstance(content, str):
-            if role in ("user", "assistant"):
+        role = message["role"]
+        answers_review, reviewed = reviewed and role == "assistant", False
+        if type(content := message["content"]) is str:
+            if role in _CLEANED:
                 content = message["content"] = cleaned_text(content)
-            if role in ("user", "system") and content.lstrip().startswith(_REVIEWS):
+            if role in _INSTRUCTING and content.lstrip().startswith(_REVIEWS):
                 reviewed = True
                 continue
-            if role == "assistant" and content and message.get("tool_calls") and _NAME_ONLY.fullmatch(content):
+            if content[:1] == "[" and role == "assistant" and "tool_calls" in message and _NAME_ONLY.fullmatch(content):
                 message["content"] = ""
-        if reviewed and role == "assistant":
-            reviewed = False
-            continue
-        reviewed = False
-        kept.append(message)
+        if not answers_review:
+            kept.append(message)
     return kept
 
 
