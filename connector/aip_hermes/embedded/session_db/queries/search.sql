@@ -88,7 +88,6 @@ SELECT id FROM (
     SELECT m.id AS id, messages_fts.rank AS score
     FROM messages_fts
     JOIN messages AS m ON m.id = messages_fts.rowid
-    JOIN sessions AS s ON s.id = m.session_id
     WHERE messages_fts MATCH :match AND {visible}
     ORDER BY messages_fts.rowid DESC LIMIT :block OFFSET :block_start
 )
@@ -99,7 +98,6 @@ ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
 SELECT m.id AS id
 FROM messages_fts
 JOIN messages AS m ON m.id = messages_fts.rowid
-JOIN sessions AS s ON s.id = m.session_id
 WHERE messages_fts MATCH :match AND {visible}
 ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :offset;
 
@@ -108,7 +106,6 @@ ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :off
 SELECT m.id AS id
 FROM messages_fts
 JOIN messages AS m ON m.id = messages_fts.rowid
-JOIN sessions AS s ON s.id = m.session_id
 WHERE messages_fts MATCH :match AND {visible}
 ORDER BY m.timestamp, messages_fts.rank, m.id LIMIT :limit OFFSET :offset;
 
@@ -122,7 +119,6 @@ FROM (
     FROM search_texts WHERE id > :after
 ) AS t
 JOIN messages AS m ON m.id = t.id
-JOIN sessions AS s ON s.id = m.session_id
 WHERE {condition} AND {visible}
 ORDER BY m.timestamp DESC, m.id DESC LIMIT :limit OFFSET :offset;
 
@@ -136,7 +132,6 @@ FROM (
     FROM search_texts WHERE id > :after
 ) AS t
 JOIN messages AS m ON m.id = t.id
-JOIN sessions AS s ON s.id = m.session_id
 WHERE {condition} AND {visible}
 ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
@@ -176,8 +171,14 @@ ORDER BY hit.key;
 instr(t.haystack, :{parameter}) > 0;
 
 -- name: search_filter
--- Which rows of any search are shown.
+-- Which rows of any search are shown. The session is looked up only where its source is asked for.
 (m.active = 1 OR m.compacted = 1 OR :include_inactive)
-AND (:sources IS NULL OR s.source IN (SELECT value FROM json_each(:sources)))
-AND (:excluded IS NULL OR s.source NOT IN (SELECT value FROM json_each(:excluded)))
-AND (:roles IS NULL OR m.role IN (SELECT value FROM json_each(:roles)));
+AND (:roles IS NULL OR m.role IN (SELECT value FROM json_each(:roles)))
+AND (
+    :sources IS NULL
+    OR (SELECT s.source FROM sessions AS s WHERE s.id = m.session_id) IN (SELECT value FROM json_each(:sources))
+)
+AND (
+    :excluded IS NULL
+    OR (SELECT s.source FROM sessions AS s WHERE s.id = m.session_id) NOT IN (SELECT value FROM json_each(:excluded))
+);

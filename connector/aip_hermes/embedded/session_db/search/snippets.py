@@ -8,7 +8,7 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import Term
 from aip_hermes.embedded.session_db.search.matching import written_as
-from aip_hermes.embedded.session_db.search.words import WORD, folded, folded_words, places
+from aip_hermes.embedded.session_db.search.words import WORD, folded_words, places
 
 __all__ = ["excerpt", "marked_snippet"]
 
@@ -52,7 +52,7 @@ def excerpt(texts: Sequence[str | None], terms: Iterable[Term]) -> str:
 def _snippet(text: str, wanted: Sequence[tuple[list[str], bool]]) -> tuple[str, int]:
     read = text[:_READ_CHARS]
     words = list(WORD.finditer(read))
-    compared = [folded(word[0]) for word in words]
+    compared = folded_words(read)
     # (first word, word after the last, which term)
     matches = [(at, at + len(term), which) for which, (term, prefix) in enumerate(wanted)
                for at in places(compared, term, prefix=prefix)]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
 
-__all__ = ["WORD", "fits", "folded", "folded_words", "places"]
+__all__ = ["WORD", "fits", "folded_words", "places"]
 
 WORD: Final = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 
@@ -39,11 +39,12 @@ def places(words: Sequence[str], term: Sequence[str], *, prefix: bool) -> Iterab
 
 def folded_words(text: str) -> list[str]:
     """Return the words of a text as they are compared."""
-    return [folded(word[0]) for word in WORD.finditer(text)]
+    if text.isascii():
+        return WORD.findall(text.lower())
+    return [_folded(word) for word in WORD.findall(text)]
 
 
-def folded(word: str) -> str:
-    """Return a word without case and accents."""
+def _folded(word: str) -> str:
     if word.isascii():
         return word.lower()
     plain = unicodedata.normalize("NFKD", word.casefold())
