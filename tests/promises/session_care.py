@@ -115,4 +115,54 @@ PROMISES = (
         sentence="A session whose title another one has is imported without it, and the answer says so.",
         diverges="existing releases end the whole import with a failed constraint",
     ),
+    Promise(
+        id="sessions-command:reads",
+        source="issue 6, design §7",
+        sentence="`sessions list`, `show` and `search` answer from a folder of `hermes` or of `up`, whether its server "
+        "runs, does not, or was killed, and change no byte; JSON for a pipe, tables for a terminal.",
+    ),
+    Promise(
+        id="sessions-command:carry",
+        source="issue 6, Sessions §5.10",
+        sentence="What `sessions export` wrote comes back by `sessions import` as it was, beside a running server too; "
+        "a file appears whole, for its owner alone, and replaces another one on request only.",
+    ),
+    Promise(
+        id="sessions-command:broken-file",
+        source="issue 6, field reports on bad input",
+        sentence="A file with one wrong line is refused by its number before anything is written.",
+    ),
+    Promise(
+        id="sessions-command:stopped",
+        source="issue 6",
+        sentence="An import that is stopped leaves whole sessions, and run again adds the rest.",
+    ),
+    Promise(
+        id="sessions-command:prune",
+        source="issue 6, Sessions §5.7",
+        sentence="`sessions prune` removes what its filters mean, counts the same with --dry-run, and says what stays "
+        "because it has not ended.",
+    ),
+    Promise(
+        id="sessions-command:doctor",
+        source="issue 6, Sessions §16.17",
+        sentence="`sessions doctor` exits 1 where something fails, and --repair makes the search index anew while no "
+        "server runs.",
+    ),
+    Promise(
+        id="sessions-command:mendable",
+        source="issue 6, style anchors (command line)",
+        sentence="A missing folder, a foreign, newer or older store, an unknown id and a closed pipe are one sentence "
+        "with a next step.",
+    ),
+    Promise(
+        id="sessions-command:light",
+        source="style anchors (command line)",
+        sentence="The help of `aip-hermes` and of its groups loads neither the store nor the web server.",
+    ),
+    Promise(
+        id="docs:sessions",
+        source="issue 6, style anchors (docs cannot rot)",
+        sentence="The commands of the page about looking after an embedded Hermes run as they stand.",
+    ),
 )

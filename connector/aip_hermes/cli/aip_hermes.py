@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from aip_hermes.cli.ending import Program, cancelled_by_signals, guarded, run
+from aip_hermes.cli.sessions.command import sessions
 
 __all__ = ["main"]
 
@@ -247,6 +248,9 @@ def verify(
             )
         )
     )  # fmt: skip
+
+
+main.add_command(sessions)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from aip_hermes.cli.ending import stoppable
 from aip_hermes.cli.ready import announce
 from aip_hermes.database import back_up, restore
 from aip_hermes.database.backup import Progress
@@ -17,7 +17,7 @@ from aip_hermes.ports import SystemClock
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from aip_hermes.settings import Settings
 
-__all__ = ["run_backup", "run_restore", "stoppable", "telling"]
+__all__ = ["run_backup", "run_restore", "telling"]
 
 
 def run_backup(*, config: Path, target: Path, force: bool) -> None:
@@ -56,16 +56,6 @@ def run_restore(*, config: Path, backup: Path) -> None:
         "read the targets before sending them again",
         err=True,
     )
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does, so that a draft is removed."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 import click
 
-__all__ = ["Program", "cancelled_by_signals", "guarded", "run"]
+__all__ = ["MENDABLE", "Program", "cancelled_by_signals", "guarded", "run", "stoppable"]
+
+
+MENDABLE: Final = {
+    "aip_hermes.cli.address": "AddressRefused",
+    "aip_hermes.cli.children": "ChildFailed",
+    "aip_hermes.cli.home": "HomeRefused",
+    "aip_hermes.cli.sessions.refused": "SessionsRefused",
+    "aip_hermes.client.failures": "ClientFailure",
+    "aip_hermes.database.failures": "StoreFailure",
+    "aip_hermes.database.owner": "AlreadyOwned",
+    "aip_hermes.secret": "SecretFileError",
+    "aip_hermes.server.listening": "CannotServe",
+    "aip_hermes.settings.values": "SettingsError",
+}
+"""Where the exceptions are defined that a person can mend by what their text says."""
 
 
 class Program(click.Group):
@@ -58,42 +73,42 @@ def guarded(body: Any) -> Any:
     """Run `body`; what a person can mend becomes one sentence on stderr and exit status 1."""
     import asyncio
 
-    from aip_hermes.cli.address import AddressRefused
-    from aip_hermes.cli.children import ChildFailed
-    from aip_hermes.cli.home import HomeRefused
-    from aip_hermes.client import ClientFailure
-    from aip_hermes.database import AlreadyOwned, StoreFailure
-    from aip_hermes.secret import SecretFileError
-    from aip_hermes.server.listening import CannotServe
-    from aip_hermes.settings import SettingsError
-
-    mendable = (
-        AddressRefused,
-        AlreadyOwned,
-        CannotServe,
-        ChildFailed,
-        ClientFailure,
-        HomeRefused,
-        SecretFileError,
-        SettingsError,
-        StoreFailure,
-    )
     status = 1
     try:
         result = body()
         sys.stdout.flush()
         return result
-    except mendable as error:
-        print(f"aip-hermes: {error}", file=sys.stderr)
     except BrokenPipeError:
         print("aip-hermes: stopped, because nobody reads its output any more", file=sys.stderr)
-    except OSError as error:
-        print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("aip-hermes: stopped", file=sys.stderr)
         status = 130
+    except Exception as error:
+        if isinstance(error, _mendable()):
+            print(f"aip-hermes: {error}", file=sys.stderr)
+        elif isinstance(error, OSError):
+            print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        else:
+            raise
     drop_unwritable_output()
     sys.exit(status)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does, so that a draft is removed."""
+    import signal
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """Return the classes that say themselves what to do. One whose module was never loaded was never raised."""
+    return tuple(getattr(sys.modules[module], name) for module, name in MENDABLE.items() if module in sys.modules)
 
 
 def drop_unwritable_output() -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-import click
-
+from aip_hermes.cli.ages import age_ms
 from aip_hermes.cli.ready import announce
 from aip_hermes.database import Database, StoreRefused, open_untouched
 from aip_hermes.ports import SystemClock
@@ -20,17 +17,6 @@ from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from aip_hermes.settings import Settings
 
 __all__ = ["age_ms", "run_prune"]
-
-_UNITS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
-_AGE: Final = re.compile(r"([0-9]{1,6})([dhms])")
-
-
-def age_ms(text: str) -> int:
-    """Return an age such as `30d`, `12h`, `90m` or `10s` in milliseconds. Raises click.BadParameter."""
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise click.BadParameter("an age is a number and d, h, m or s, for example 30d", param_hint="--older-than")
-    return int(match[1]) * _UNITS[match[2]]
 
 
 async def run_prune(*, config: Path, older_than_ms: int, dry_run: bool) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
 
 from starlette.applications import Starlette
 
 from aip_hermes.database import OwnerLock
 from aip_hermes.embedded.agent import Model, OfflineModel
 from aip_hermes.embedded.api import build_app
+from aip_hermes.embedded.folder import LOCK_NAME, STORE_NAME
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.ports import Clock, NewId
 from aip_hermes.secret import Secret
 
 __all__ = ["LOCK_NAME", "STORE_NAME", "open_endpoint"]
-
-STORE_NAME: Final = "hermes.db"
-LOCK_NAME: Final = "hermes.lock"
 
 
 @asynccontextmanager

@@ -67,3 +67,14 @@ INSERT INTO state_meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO U
 -- Bytes that the rows and indexes take, free pages left out.
 SELECT (total.page_count - free.freelist_count) * size.page_size AS bytes
 FROM pragma_page_count() AS total, pragma_freelist_count() AS free, pragma_page_size() AS size;
+
+-- name: store_figures
+-- How much there is.
+SELECT
+    (SELECT COUNT(*) FROM sessions) AS sessions,
+    (SELECT COUNT(*) FROM sessions WHERE ended_at IS NULL) AS open,
+    (SELECT COUNT(*) FROM messages) AS messages;
+
+-- name: leases_in_force
+-- Who has a conversation or a session to themselves now.
+SELECT kind, holder FROM leases WHERE expires_at > :now ORDER BY kind, subject;

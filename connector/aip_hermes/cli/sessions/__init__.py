@@ -1,0 +1,1 @@
+"""`aip-hermes sessions`: for people who look after the transcripts of an embedded Hermes."""

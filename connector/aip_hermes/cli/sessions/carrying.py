@@ -1,0 +1,160 @@
+"""`aip-hermes sessions export` and `import`: sessions as lines of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from aip_hermes.cli.aipctl.terminal import say
+from aip_hermes.cli.ending import stoppable
+from aip_hermes.cli.ready import announce
+from aip_hermes.cli.sessions.documents import Line, in_order, line_of, lines_of, session_at
+from aip_hermes.cli.sessions.place import reading, store_in, writing
+from aip_hermes.cli.sessions.progress import counting
+from aip_hermes.cli.sessions.refused import SessionsRefused
+from aip_hermes.cli.sessions.showing import resolved
+from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db import lineage, portability
+from aip_hermes.embedded.session_db.import_check import ImportLimits
+
+__all__ = ["run_export", "run_import"]
+
+_STDOUT: Final = Path("-")
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_BATCH_SESSIONS: Final = 500
+_ANY: Final = 2**62
+_NO_LIMITS: Final = ImportLimits(
+    sessions=_ANY, messages_per_session=_ANY, messages=_ANY, session_bytes=_ANY, bytes=_ANY
+)
+"""A file that its owner imports may hold any number: it is read line by line and stored some megabytes at a time."""
+
+
+def run_export(
+    *, folder: Path, ids: Sequence[str], source: str | None, chains: bool, target: Path, force: bool
+) -> None:
+    """Write sessions, all where no id is given, to `target` as one view of the store; print one JSON line about it.
+
+    chains: also the rows that compressions cut off. The file appears whole or not at all, for its owner alone.
+    Raises: SessionsRefused, StoreFailure, OSError.
+    """
+    path = store_in(folder)
+    with stoppable(), reading(path) as connection:
+        wanted = _wanted(connection, ids, source=source, chains=chains)
+        if target == _STDOUT:
+            _write(connection, wanted, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            say(f"{len(wanted)} sessions exported")
+            return
+        _check_target(target, path, force=force)
+        with _whole(target, force=force) as file:
+            messages = _write(connection, wanted, file)
+    announce({"exported": len(wanted), "messages": messages, "bytes": target.stat().st_size, "file": str(target)})
+
+
+def run_import(*, folder: Path, file: Path) -> None:
+    """Insert the sessions of a file, parents first, some megabytes per transaction; print one JSON line about it.
+
+    The whole file is checked before anything is written. Ids that are there are skipped, so that an import that was
+    stopped can be run again. Raises: SessionsRefused, StoreFailure, OSError.
+    """
+    path = store_in(folder)
+    with stoppable():
+        lines = in_order(list(lines_of(file)))
+        told = asyncio.run(_imported(path, file, lines))
+    announce({**told, "file": str(file)})
+    if told["untitled"]:
+        say(f"{told['untitled']} titles are used by other sessions here; these sessions were imported without one")
+    if told["detached"]:
+        say(f"{told['detached']} sessions have a parent that is neither here nor in the file; they have none now")
+
+
+async def _imported(path: Path, file: Path, lines: Sequence[Line]) -> dict[str, Any]:
+    total: dict[str, Any] = {"imported": 0, "skipped": 0, "detached": 0, "untitled": 0, "untitled_ids": []}
+    async with writing(path) as db:
+        with counting("importing", len(lines)) as progress:
+            done = 0
+            for batch in _batches(lines):
+                told = await db.import_sessions([session_at(file, line) for line in batch], limits=_NO_LIMITS)
+                if not told["ok"]:
+                    wrong = told["errors"][0]
+                    raise SessionsRefused(f"{file}, line {batch[wrong['index']].number}: {wrong['error']}")
+                for name in total:
+                    total[name] += told[name]
+                done += len(batch)
+                progress(done)
+    return total
+
+
+def _wanted(connection: Connection, ids: Sequence[str], *, source: str | None, chains: bool) -> list[str]:
+    if not ids:
+        return portability.exportable(connection, source=source)
+    found = [resolved(connection, one) for one in ids]
+    if chains:
+        found = [segment for one in found for segment in lineage.compression_lineage(connection, one)]
+    return list(dict.fromkeys(found))
+
+
+def _write(connection: Connection, ids: Sequence[str], file: BinaryIO) -> int:
+    messages = 0
+    with counting("exporting", len(ids)) as progress:
+        for done, session_id in enumerate(ids, start=1):
+            document = portability.export(connection, session_id, limit=0)
+            if document is not None:
+                messages += len(document["messages"])
+                file.write(line_of(document))
+            progress(done)
+    return messages
+
+
+def _check_target(target: Path, store: Path, *, force: bool) -> None:
+    if target.exists():
+        if not force:
+            raise SessionsRefused(f"{target} exists; --force replaces it")
+        if not target.is_file() or any(
+            place.exists() and target.samefile(place) for place in (store, *store.parent.glob(f"{store.name}-*"))
+        ):
+            raise SessionsRefused(f"{target} is no file that an export may replace; choose another")
+    if not target.parent.is_dir():
+        raise SessionsRefused(f"there is no folder {target.parent}; make it first")
+
+
+@contextmanager
+def _whole(target: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """Yield a file that gets the name of `target` when the block ends well, and goes otherwise."""
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    place: Callable[[Path, Path], object] = os.replace if force else os.link
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            place(draft, target)
+        except FileExistsError:
+            raise SessionsRefused(f"{target} was made meanwhile; --force replaces it") from None
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _batches(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    size = 0
+    for line in lines:
+        if batch and (size + line.length > _BATCH_BYTES or len(batch) == _BATCH_SESSIONS):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += line.length
+    if batch:
+        yield batch
