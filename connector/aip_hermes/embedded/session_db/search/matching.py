@@ -7,9 +7,9 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
 
-__all__ = ["Condition", "match_expression", "written_as"]
+__all__ = ["LOWER", "Condition", "match_expression", "written_as"]
 
-_LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 def match_expression(node: Node) -> str:
@@ -56,9 +56,9 @@ class Condition:
 def written_as(text: str) -> list[str]:
     """Return the spellings to look for in lower-cased text; the engine's `lower` knows the letters of ASCII alone."""
     if text.isascii():
-        return [text.translate(_LOWER)]
+        return [text.translate(LOWER)]
     forms = (text, text.lower(), text.upper(), text.capitalize())
-    return list(dict.fromkeys(form.translate(_LOWER) for form in forms))
+    return list(dict.fromkeys(form.translate(LOWER) for form in forms))
 
 
 def _grouped(node: Node) -> str:

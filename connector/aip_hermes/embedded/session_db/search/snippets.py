@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import Term
-from aip_hermes.embedded.session_db.search.matching import written_as
+from aip_hermes.embedded.session_db.search.matching import LOWER, written_as
 from aip_hermes.embedded.session_db.search.words import WORD, folded_words, places
 
 __all__ = ["excerpt", "marked_snippet"]
@@ -41,7 +41,7 @@ def excerpt(texts: Sequence[str | None], terms: Iterable[Term]) -> str:
     forms = [form for term in terms for form in written_as(term.text)]
     present = [text for text in texts if text]
     for text in present:
-        lowered = "".join(char.lower() if char.isascii() else char for char in text)
+        lowered = text.translate(LOWER)
         places = [place for form in forms if (place := lowered.find(form)) >= 0]
         if places:
             start = max(0, min(places) - BEFORE_CHARS)
