@@ -255,7 +255,7 @@ async def test_readiness_follows_runtime_and_store(site: Site) -> None:
         "status": "ready",
         "gateway": {
             "ready": True,
-            "storage": {"ready": True, "detail": "the store answers"},
+            "storage": {"ready": True, "detail": "the store answers and takes writes"},
             "connectors": {"all": {"ready": True, "detail": "every endpoint answers"}},
         },
         "modules": {},
@@ -267,7 +267,10 @@ async def test_readiness_follows_runtime_and_store(site: Site) -> None:
     site.runtime.ready, site.runtime.stored = True, False
     response = await site.get("/ready", who=None)
     assert (response.status_code, response.json()["status"]) == (503, "not_ready")
-    assert response.json()["gateway"]["storage"] == {"ready": False, "detail": "the store does not answer"}
+    assert response.json()["gateway"]["storage"] == {
+        "ready": False,
+        "detail": "the store does not answer, or takes no writes",
+    }
     site.gateway.close()
     response = await site.get("/ready", who=None)
     assert (response.status_code, response.json()["status"]) == (503, "not_ready")

@@ -11,6 +11,7 @@ from aip_hermes.database.place import Place, SharedPlace, Store, StoreKind, open
 from aip_hermes.database.pool_settings import PoolSettings, pool_settings
 from aip_hermes.database.queries import Queries
 from aip_hermes.database.restore import Restored, restore
+from aip_hermes.database.room import obstacle_at
 from aip_hermes.database.untouched import Untouched, open_untouched
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "StoreUnavailable",
     "Untouched",
     "back_up",
+    "obstacle_at",
     "open_store",
     "open_untouched",
     "pool_settings",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import structlog
 
 from aip_hermes import wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import OwnerLock, Place, StoreFailure, open_store
+from aip_hermes.database import OwnerLock, Place, StoreFailure, obstacle_at, open_store
 from aip_hermes.ids import ActionId, ApprovalId, MessageId, TenantId
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime.approval_clock import ApprovalClock
@@ -44,6 +44,7 @@ from aip_hermes.runtime.recovery import Released, Unfinished, recover
 from aip_hermes.runtime.serial import SerialLocks
 from aip_hermes.runtime.store import KIND
 from aip_hermes.runtime.submission import Submission
+from aip_hermes.runtime.waiting import Overrun, within
 from aip_hermes.telemetry import Meter, NoMeter, NoSpans, Spans
 
 __all__ = ["Runtime"]
@@ -51,6 +52,9 @@ __all__ = ["Runtime"]
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+WRITE_WITHIN_S: Final = 5.0
+"""How long a store may take for a write that changes nothing, before it is said to take none."""
 
 
 class Runtime:
@@ -70,6 +74,7 @@ class Runtime:
         self._connectors = tuple(connectors)
         self._background = Background(footing.clock)
         self._stopping = False
+        self._obstacle: Callable[[], object | None] = lambda: None
         offering = {str(offer.capability_id): c for c in self._connectors for offer in c.offers()}
         self._executor = Executor(footing, locks=SerialLocks(footing))
         self._pipeline = Pipeline(footing, catalog=catalog, connectors=offering, executor=self._executor)
@@ -103,11 +108,13 @@ class Runtime:
         meter: Meter | None = None,
         spans: Spans | None = None,
         approval_waits: ApprovalWaits | None = None,
+        obstacle: Callable[[Path], object | None] = obstacle_at,
     ) -> Self:
         """Take the data directory, open or make the store, bring interrupted actions to a definite state.
 
         store: a SQLite file, whose folder is owned until `aclose`, or a database that several runtimes share. catalog:
         made of the connectors' offers.
+        obstacle: says why the file system of a file takes no write, or None.
         meter, spans: told what happens; None: nobody. approval_waits: told of each approval, once it is committed.
         Approved actions that had not passed their intent start running in the background.
         Raises: AlreadyOwned, StoreRefused, StoreUnavailable; PolicyRefused for an approval policy that can't be kept.
@@ -137,6 +144,8 @@ class Runtime:
                 owner.release()
             raise
         runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
+        if isinstance(store, Path):
+            runtime._obstacle = partial(obstacle, store)
         runtime._go_on(unfinished)
         runtime._background.keep("queue", runtime._queue.run)
         runtime._background.keep("keeper", Keeper(footing).run)
@@ -323,18 +332,26 @@ class Runtime:
         return await self._footing.database.read(lambda connection: load(connection, tenant=tenant))
 
     async def health(self) -> Mapping[str, Any]:
-        """Return `{"ready", "store": {"ready"}, "endpoints": {endpoint id: {"ready", "detail"}}}`."""
-        try:
-            await self._footing.database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
-            store = True
-        except StoreFailure:
-            store = False
+        """Return `{"ready", "store": {"ready"}, "endpoints": {endpoint id: {"ready", "detail"}}}`; changes nothing."""
+        store = await self._store_works()
         endpoints: dict[str, dict[str, Any]] = {}
         for connector in self._connectors:
             for endpoint_id, (ready, detail) in (await connector.health()).items():
                 endpoints[str(endpoint_id)] = {"ready": ready, "detail": detail}
         ready = store and all(endpoint["ready"] for endpoint in endpoints.values())
         return {"ready": ready, "store": {"ready": store}, "endpoints": endpoints}
+
+    async def _store_works(self) -> bool:
+        """Whether the store answers a read and takes a write, soon; the write that it is asked for changes nothing."""
+        if self._obstacle() is not None:
+            return False
+        database = self._footing.database
+        try:
+            await database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
+            await within(WRITE_WITHIN_S, database.write(lambda _: None), clock=self._footing.clock)
+        except (StoreFailure, Overrun):
+            return False
+        return True
 
     async def _detached(self, work: Coroutine[Any, Any, T]) -> T:
         """Run in a task of its own, so that a client that hangs up stops nothing."""

@@ -115,8 +115,8 @@ class Discovery:
 
 _CLOSED: Final[Mapping[str, Any]] = {"ready": False, "store": {"ready": False}, "endpoints": {}}
 _DETAIL: Final[Mapping[tuple[str, bool], str]] = {
-    ("store", True): "the store answers",
-    ("store", False): "the store does not answer",
+    ("store", True): "the store answers and takes writes",
+    ("store", False): "the store does not answer, or takes no writes",
     ("endpoints", True): "every endpoint answers",
     ("endpoints", False): "an endpoint does not answer",
 }
