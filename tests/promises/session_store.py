@@ -153,6 +153,11 @@ PROMISES = (
         sentence="A system prompt is stored once, and is gone with the last row that used it.",
     ),
     Promise(
+        id="session_db:compression-notes",
+        source=_SESSIONS + "2.1, 5.5, 10",
+        sentence="A row remembers compressions that failed; one that was broken off is told apart and can be undone.",
+    ),
+    Promise(
         id="session_db:failures",
         source=_SESSIONS + "4",
         sentence="What the store refuses has a type, and a classifier says which kind a failure is.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from aip_hermes.embedded.session_db.methods.activity import ActivityMethods
 from aip_hermes.embedded.session_db.methods.compression import CompressionMethods
+from aip_hermes.embedded.session_db.methods.compression_notes import CompressionNoteMethods
 from aip_hermes.embedded.session_db.methods.counting import CountMethods
 from aip_hermes.embedded.session_db.methods.creating import CreateMethods
 from aip_hermes.embedded.session_db.methods.ending import EndMethods
@@ -47,6 +48,7 @@ class SessionDB(
     LineageMethods,
     LeaseMethods,
     CompressionMethods,
+    CompressionNoteMethods,
     PruneMethods,
     UsageMethods,
     SearchMethods,

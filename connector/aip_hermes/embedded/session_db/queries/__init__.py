@@ -27,5 +27,6 @@ QUERIES: Final = Queries.load(
         "search.sql",
         "leases.sql",
         "compression.sql",
+        "compression_notes.sql",
     ),
 )
