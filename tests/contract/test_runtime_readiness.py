@@ -40,8 +40,11 @@ async def ready(runtime: Runtime) -> tuple[bool, bool]:
 async def test_a_file_system_that_takes_no_write_is_not_ready_and_is_again_when_it_does(tmp_path: Path) -> None:
     obstacles: list[Obstacle | None] = [None]
     async with await opened(tmp_path, ManualClock(), obstacles) as runtime:
-        for obstacle, answer in ((None, True), ("read_only", False), ("full", False), (None, True)):
-            obstacles[0] = obstacle  # type: ignore[call-overload]
+        steps: tuple[tuple[Obstacle | None, bool], ...] = (
+            (None, True), ("read_only", False), ("full", False), (None, True),
+        )  # fmt: skip
+        for obstacle, answer in steps:
+            obstacles[0] = obstacle
             assert await ready(runtime) == (answer, answer)
 
 
