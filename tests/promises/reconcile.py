@@ -33,6 +33,12 @@ PROMISES = (
         "once, after the quiet time, and when the effect lands after a verdict; a cell that can't occur says why.",
     ),
     Promise(
+        id="reconcile:interrupted",
+        source="issue 5; design §5",
+        sentence="A server that dies between a verdict and its event keeps neither, and the next look gives both; what "
+        "is pruned or erased during a look leaves verdict and event one story.",
+    ),
+    Promise(
         id="reconcile:lock:released",
         source="design D13",
         sentence="A session that a lost turn keeps closed opens as soon as the turn is seen to be over.",

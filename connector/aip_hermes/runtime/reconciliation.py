@@ -58,7 +58,8 @@ class Reconciliations:
     async def reconcile(self, action_id: ActionId, caller: Caller) -> dict[str, Any]:
         """Look what became of an action; return the verdict, see `_document`.
 
-        An action whose outcome is certain is answered with it; nothing is read or stored then.
+        An action whose outcome is certain is answered with it; nothing is read or stored then. Fault point
+        `after_look`: the verdict is in hand, neither it nor its event is stored.
         Raises: NotAuthorized; ActionNotFound for an action that this tenant does not have.
         """
         need(caller, "action:write")
@@ -66,6 +67,7 @@ class Reconciliations:
         if not _is_uncertain(row):
             return self._certain(row)
         verdict = await self._look(row)
+        await self._footing.faults.reach("after_look")
         kept = await self._footing.database.write(lambda connection: self._keep(connection, row, verdict, caller))
         self._footing.watchers.changed(tenant=row["tenant"], action_id=row["action_id"])
         return kept
