@@ -218,3 +218,21 @@ async def test_a_killed_rebuild_is_completed_by_what_comes_after_it(session_stor
         assert await found(opened, "word4999") == [5_000]
         assert await found(opened, "word5009") == [5_010]
         assert await sound(opened)
+
+
+@pytest.mark.requirement("search:index:erased")
+async def test_optimizing_takes_deleted_words_out_of_the_file(session_store: OpenStore) -> None:
+    async with session_store() as db:
+        await db.create_session("s", "cli")
+        await append_words(db, 0)
+        await db.create_session("secret", "cli")
+        await db.append_message("secret", "user", "xylophonist")
+        assert len(await found(db, "xylophonist")) == 1
+    assert b"xylophonist" in db.path.read_bytes()
+
+    async with session_store() as db:
+        await db.delete_session("secret")
+        assert await found(db, "xylophonist OR xylophon") == []
+        assert await db.optimize_fts() == 1
+        assert await sound(db)
+    assert b"xylophonist" not in db.path.read_bytes()

@@ -80,6 +80,11 @@ PROMISES = (
         sentence="An engine without full-text search searches the texts themselves.",
     ),
     Promise(
+        id="search:index:erased",
+        source="design §6; issue 6",
+        sentence="Optimizing takes the words of deleted messages out of the file.",
+    ),
+    Promise(
         id="search:index:rebuild",
         source="issue 6",
         sentence="A rebuild tells how far it is, and one that was killed is completed by what comes after it.",

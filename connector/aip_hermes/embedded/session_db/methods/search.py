@@ -55,7 +55,7 @@ class SearchMethods(StoreFile):
         """
         chosen = projection(fields)
         search = Search(
-            query=query,
+            query=query or "",
             sources=_names(source_filter),
             excluded=_names(exclude_sources) or None,
             roles=_names(role_filter) or None,

@@ -102,9 +102,10 @@ def find(connection: Connection, search: Search, *, use_index: bool = True) -> l
 
 def _scanned(connection: Connection, search: Search, tree: Node) -> list[dict[str, Any]]:
     found = _scan(connection, search, tree, limit=search.limit, offset=search.offset)
-    if not found and has_cjk(tree) and not _scan(connection, search, tree, limit=1, offset=0):
-        # Spaces mean little to who writes without them.
-        tree = loosened(tree)
+    loose = loosened(tree) if has_cjk(tree) else tree
+    if not found and loose != tree and not (search.offset and _scan(connection, search, tree, limit=1, offset=0)):
+        # Spaces mean little to who writes without them: any of the words, then.
+        tree = loose
         found = _scan(connection, search, tree, limit=search.limit, offset=search.offset)
     return _hits(connection, search, found, tree, marked=False)
 
