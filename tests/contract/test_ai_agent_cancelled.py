@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aip_hermes.embedded import AIAgent, ModelRequest, Pieces, SessionDB, ToolRegistry
+from aip_hermes.embedded.session_db import TurnGround
 from tests.support.agent_models import ScriptedModel, contents, tool_call
 from tests.support.embedded_endpoint import GatedModel, HaltingModel
 from tests.support.runtime_clock import ManualClock
@@ -24,9 +25,9 @@ class SlowStore(SessionDB):
         self.reached = asyncio.Event()
         self.gate = asyncio.Event()
 
-    async def append_message(self, session_id: str, role: str, *arguments: Any, **options: Any) -> int:
-        await self._pass(role)
-        return await super().append_message(session_id, role, *arguments, **options)
+    async def begin_turn(self, ground: TurnGround, question: Mapping[str, Any], **options: Any) -> int:
+        await self._pass("user")
+        return await super().begin_turn(ground, question, **options)
 
     async def record_reply(self, session_id: str, *arguments: Any, **options: Any) -> int:
         await self._pass("assistant")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded import AIAgent, SessionDB
+from aip_hermes.embedded.session_db import TurnGround
 from tests.support.agent_models import ScriptedModel, called, contents, scripted
 from tests.support.agent_process import script
 from tests.support.client_stub_server import Answer, running_stub
@@ -59,10 +60,10 @@ class FailingStore(SessionDB):
 
     fails = ""
 
-    async def append_message(self, session_id: str, role: str, *arguments: Any, **options: Any) -> int:
-        if role == self.fails:
+    async def begin_turn(self, ground: TurnGround, question: Mapping[str, Any], **options: Any) -> int:
+        if self.fails == "user":
             raise StoreUnavailable("the store is not available: database or disk is full", kind="disk_full")
-        return await super().append_message(session_id, role, *arguments, **options)
+        return await super().begin_turn(ground, question, **options)
 
     async def record_reply(self, session_id: str, *arguments: Any, **options: Any) -> int:
         if self.fails == "assistant":

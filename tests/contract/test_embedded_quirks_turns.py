@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded import ModelFailed, SessionDB
+from aip_hermes.embedded.session_db import TurnGround
 from tests.support.embedded_endpoint import GatedModel, RecordingModel, Running, code_of, endpoint
 
 
@@ -28,7 +30,9 @@ class FailingAs(RecordingModel):
 class BlindStore(SessionDB):
     """Reads no transcript for a model."""
 
-    async def get_messages_as_conversation(self, session_id: str, **options: Any) -> list[dict[str, Any]]:
+    async def get_messages_as_conversation(
+        self, session_id: str, *arguments: Any, **options: Any
+    ) -> list[dict[str, Any]]:
         raise StoreUnavailable("the store is not available: disk I/O error", kind="io")
 
 
@@ -40,10 +44,10 @@ class ForgetfulStore(SessionDB):
     async def record_reply(self, session_id: str, content: str, **options: Any) -> int:
         raise StoreUnavailable("the store is not available: database or disk is full", kind="disk_full")
 
-    async def append_message(self, session_id: str, role: str, content: object = None, **options: Any) -> int:
+    async def begin_turn(self, ground: TurnGround, question: Mapping[str, Any], **options: Any) -> int:
         if self.wholly:
             raise StoreUnavailable("the store is not available: database or disk is full", kind="disk_full")
-        return await super().append_message(session_id, role, content, **options)
+        return await super().begin_turn(ground, question, **options)
 
 
 async def compressed(hermes: Running) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aip_hermes.embedded import SessionDB
+from aip_hermes.embedded.session_db import TurnGround
 from tests.support.embedded_endpoint import (
     FailingModel,
     HaltingModel,
@@ -33,10 +35,10 @@ class GatedStore(SessionDB):
         self.asked = asyncio.Event()
         self.gate = asyncio.Event()
 
-    async def append_message(self, session_id: str, role: str, content: object = None, **options: Any) -> int:
+    async def begin_turn(self, ground: TurnGround, question: Mapping[str, Any], **options: Any) -> int:
         self.asked.set()
         await self.gate.wait()
-        return await super().append_message(session_id, role, content, **options)
+        return await super().begin_turn(ground, question, **options)
 
 
 async def start(hermes: Running, given: object = "hello", **fields: Any) -> str:

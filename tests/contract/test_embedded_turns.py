@@ -21,10 +21,12 @@ class BlindStore(SessionDB):
 
     blind = True
 
-    async def get_messages_as_conversation(self, session_id: str, **options: Any) -> list[dict[str, Any]]:
+    async def get_messages_as_conversation(
+        self, session_id: str, *arguments: Any, **options: Any
+    ) -> list[dict[str, Any]]:
         if self.blind:
             raise StoreUnavailable("the store is not available: disk I/O error", kind="io")
-        return await super().get_messages_as_conversation(session_id, **options)
+        return await super().get_messages_as_conversation(session_id, *arguments, **options)
 
 
 class ForgetfulStore(SessionDB):

@@ -6,10 +6,10 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import structlog
 
@@ -20,7 +20,7 @@ from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.fitting import Fitter, new_session_id
 from aip_hermes.embedded.agent.given import check_store, model_of, refuse
 from aip_hermes.embedded.agent.hearing import Hearing
-from aip_hermes.embedded.agent.holding import LEASE_S, WAIT_S, Held, LeaseTimeout, held
+from aip_hermes.embedded.agent.holding import LEASE_S, WAIT_S, LeaseTimeout, TurnLease
 from aip_hermes.embedded.agent.keeping import LOSSES, Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.loop import Agent, TooManySteps
 from aip_hermes.embedded.agent.models import Model, ModelFailed
@@ -37,8 +37,6 @@ from aip_hermes.secret import Secret
 __all__ = ["AIAgent"]
 
 log = structlog.get_logger(__name__)
-
-_NO_STORE: Final = TurnGround(session_id="", exists=True, end_reason=None, newest=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,10 +214,8 @@ class AIAgent:
         """
         async with self._turns:
             self._check_open()
-            async with self._held(new_id("")) as (ground, lease):
-                keeper = self._keeper(ground, lease)
-                keeper.messages = [dict(m) for m in await self._conversation(ground, lease, None) or []]
-                keeper.newest = ground.newest
+            async with self._keeping(new_id("")) as keeper:
+                await self._load(keeper)
                 try:
                     return await self._fitter.compress(keeper)
                 finally:
@@ -248,18 +244,16 @@ class AIAgent:
 
     async def _turn(self, asked: _Asked) -> dict[str, Any]:
         try:
-            async with self._held(asked.turn) as (ground, lease):
-                keeper = self._keeper(ground, lease)
-                history = await self._conversation(ground, lease, asked.history)
-                return await self._taken(keeper, self._order(asked, history), ground, asked.hearing)
+            async with self._keeping(asked.turn) as keeper:
+                return await self._taken(keeper, self._order(asked), asked.hearing)
         except LeaseTimeout as exc:
             return self._refused("session_turn_lease_timeout", str(exc))
         except StoreFailure as exc:
             return self._refused("session_store_unavailable", f"Session database not available: {exc}")
 
-    async def _taken(self, keeper: Keeper, order: Order, ground: TurnGround, hearing: Hearing) -> dict[str, Any]:
+    async def _taken(self, keeper: Keeper, order: Order, hearing: Hearing) -> dict[str, Any]:
         try:
-            turn = await take(self._agent, keeper, order, None if keeper.db is None else ground)
+            turn = await take(self._agent, keeper, order)
             await hearing.ended()
             return answered(keeper, self._identity, text=turn.text, finish_reason=turn.finish_reason)
         except TooManySteps as exc:
@@ -273,53 +267,64 @@ class AIAgent:
             return failed(keeper, self._identity, reason="session_store_unavailable", error=error)
         finally:
             hearing.left()
-            self._begun = self._begun or keeper.asked
             if keeper.asked:
+                self._begun = True
                 self._go_on(keeper)
 
-    def _order(self, asked: _Asked, history: Sequence[Mapping[str, Any]] | None) -> Order:
+    def _order(self, asked: _Asked) -> Order:
+        def recall(ground: TurnGround | None, waited: bool) -> Sequence[Mapping[str, Any]] | None:
+            if self._is_overtaken(ground, waited, asked.history):
+                return None
+            return self._history if asked.history is None else asked.history
+
         return Order(
             session_id=self._session_id,
             content=asked.content,
             stored_text=asked.stored_text,
             user_row=asked.user_row,
             system_message=asked.system_message,
-            history=None if history is None else [dict(message) for message in history],
+            recall=recall,
             create=True,
             listener=asked.hearing.hear,
             approver=self._approver,
         )
 
     @asynccontextmanager
-    async def _held(self, turn: str) -> AsyncIterator[tuple[TurnGround, Held | None]]:
-        """Hold the conversation and yield where it stands; without a store there is nothing to hold."""
-        if self._db is None:
-            yield replace(_NO_STORE, session_id=self._session_id), None
-            return
-        holder = process_holder(turn=turn, platform=self._platform)
-        async with held(self._db, self._session_id, holder, wait_s=self._wait_s, lease_s=self._lease_s) as lease:
-            yield await self._db.get_turn_ground(self._session_id), lease
-
-    def _keeper(self, ground: TurnGround, lease: Held | None) -> Keeper:
-        return Keeper(
+    async def _keeping(self, turn: str) -> AsyncIterator[Keeper]:
+        """Yield what stores a turn, with its lease; without a store there is nothing to hold."""
+        keeper = Keeper(
             self._db,
-            ground.session_id,
+            self._session_id,
             model_name=self._model.name,
-            holder=None if lease is None else lease.holder,
             tolerant=True,
             row={**self._row, "cwd": str(Path.cwd())},
         )
+        if self._db is None:
+            yield keeper
+            return
+        holder = process_holder(turn=turn, platform=self._platform)
+        async with TurnLease(self._db, self._session_id, holder, wait_s=self._wait_s, lease_s=self._lease_s) as lease:
+            keeper.lease = lease
+            yield keeper
 
-    async def _conversation(
-        self, ground: TurnGround, lease: Held | None, given: Sequence[Mapping[str, Any]] | None
-    ) -> Sequence[Mapping[str, Any]] | None:
-        """Return what came before; None: what is stored, because somebody else has gone on with it meanwhile."""
-        if self._db is not None and ground.exists:
-            moved = ground.session_id != self._session_id
-            overtaken = given is None and self._newest is not None and ground.newest != self._newest
-            if moved or overtaken or (lease is not None and lease.waited):
-                return await self._db.get_messages_as_conversation(ground.session_id, include_row_ids=True)
-        return self._history if given is None else given
+    async def _load(self, keeper: Keeper) -> None:
+        """Take the lease and let the keeper know the conversation, as a turn would go on with it."""
+        ground, waited = None, False
+        if keeper.db is not None and keeper.lease is not None:
+            await keeper.lease.take()
+            ground, waited = await keeper.db.get_turn_ground(keeper.session_id), keeper.lease.waited
+            keeper.session_id, keeper.newest = ground.session_id, ground.newest
+        messages: Sequence[Mapping[str, Any]] = self._history
+        if keeper.db is not None and self._is_overtaken(ground, waited, None):
+            messages = await keeper.db.get_messages_as_conversation(keeper.session_id, include_row_ids=True)
+        keeper.messages = [dict(message) for message in messages]
+
+    def _is_overtaken(self, ground: TurnGround | None, waited: bool, given: Sequence[Mapping[str, Any]] | None) -> bool:
+        """Tell whether somebody else has gone on with the conversation, so that only the store knows it."""
+        if ground is None or not ground.exists:
+            return False
+        gone_on = given is None and self._newest is not None and ground.newest != self._newest
+        return waited or gone_on or ground.session_id != self._session_id
 
     async def _open_default(self, keeper: Keeper) -> SessionDB:
         """Open the default store for a conversation without one, which is stored there from now on."""

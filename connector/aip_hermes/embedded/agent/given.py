@@ -17,7 +17,7 @@ __all__ = ["check_store", "model_of", "refuse"]
 _OFFLINE: Final = "offline"
 _SPOKEN: Final = frozenset({None, "", "custom", "openai", "openai-compatible", "openrouter", "offline"})
 _NEEDED: Final = (
-    "create_session", "append_message", "get_session", "end_session", "close", "reopen_session", "record_reply",
+    "create_session", "append_message", "get_session", "end_session", "close", "begin_turn", "record_reply",
     "get_messages_as_conversation", "get_turn_ground", "try_acquire_session_turn_lease",
     "acquire_session_turn_lease", "refresh_session_turn_lease", "release_session_turn_lease",
     "try_acquire_compression_lock", "release_compression_lock", "archive_and_compact", "publish_compression_child",

@@ -1,12 +1,15 @@
-"""The turn lease of a conversation, held for one turn."""
+"""The turn lease of a conversation, for one turn.
+
+The question takes it and the last answer lets it go, each in its own transaction, so that a turn that meets nobody pays
+nothing for it. Only who finds it taken waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Final
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
 
 import structlog
 
@@ -14,7 +17,7 @@ from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.session_db import SessionDB
 
-__all__ = ["LEASE_S", "WAIT_S", "Held", "LeaseTimeout", "held", "let_go"]
+__all__ = ["LEASE_S", "WAIT_S", "LeaseTimeout", "TurnLease", "let_go"]
 
 log = structlog.get_logger(__name__)
 
@@ -31,56 +34,75 @@ class LeaseTimeout(Exception):
         self.session_id = session_id
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """waited: somebody else had the conversation meanwhile, so what was read of it before is old."""
+class TurnLease:
+    """Inside the block the lease may be taken; afterwards it is free. waited: somebody else had the conversation
+    meanwhile, so what was read of it before is old.
+    """
 
-    holder: str
-    waited: bool
+    def __init__(
+        self, db: SessionDB, session_id: str, holder: str, *, wait_s: float = WAIT_S, lease_s: float = LEASE_S
+    ) -> None:
+        self.holder = holder
+        self.lease_s = lease_s
+        self.waited = False
+        self._db = db
+        self._session_id = session_id
+        self._wait_s = wait_s
+        self._held = False
+        self._renewing: asyncio.Task[None] | None = None
 
+    async def __aenter__(self) -> Self:
+        return self
 
-@asynccontextmanager
-async def held(
-    db: SessionDB,
-    session_id: str,
-    holder: str,
-    *,
-    wait_s: float = WAIT_S,
-    lease_s: float = LEASE_S,
-    on_wait: Callable[[float], object] | None = None,
-) -> AsyncIterator[Held]:
-    """Hold the lease while the block runs, renewed five times within its time. Raises LeaseTimeout, StoreFailure."""
-    waited = not await db.try_acquire_session_turn_lease(session_id, holder, ttl_seconds=lease_s)
-    if waited:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        if self._held:
+            await finished(let_go(self._db, self._session_id, self.holder))
+
+    async def take(self) -> None:
+        """Take the lease now, waiting for whoever has it. Raises LeaseTimeout, StoreFailure."""
+        if not await self._db.try_acquire_session_turn_lease(self._session_id, self.holder, ttl_seconds=self.lease_s):
+            await self.wait()
+        self.taken()
+
+    async def wait(self) -> None:
+        """Wait until it is one's own. Raises LeaseTimeout, StoreFailure."""
         log.info("turn.waits_for_lease")
-        if not await db.acquire_session_turn_lease(
-            session_id,
-            holder,
-            ttl_seconds=lease_s,
-            wait_seconds=wait_s,
+        self.waited = True
+        if not await self._db.acquire_session_turn_lease(
+            self._session_id,
+            self.holder,
+            ttl_seconds=self.lease_s,
+            wait_seconds=self._wait_s,
             poll_interval_seconds=_POLL_S,
-            on_wait=on_wait,
         ):
-            raise LeaseTimeout(session_id)
-    renewing = asyncio.create_task(_renew(db, session_id, holder, lease_s))
-    try:
-        yield Held(holder=holder, waited=waited)
-    finally:
-        renewing.cancel()
-        await finished(let_go(db, session_id, holder))
+            raise LeaseTimeout(self._session_id)
+        self.taken()
 
+    def taken(self) -> None:
+        """It is one's own: renew it five times within its time, until the turn is over."""
+        self._held = True
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
 
-async def _renew(db: SessionDB, session_id: str, holder: str, lease_s: float) -> None:
-    """Renew until cancelled; a lease that is lost is noticed by the next write."""
-    while True:
-        # Other processes judge a lease by the machine's time, so its renewal waits on that, too.
-        await asyncio.sleep(lease_s / 5)
-        try:
-            if not await db.refresh_session_turn_lease(session_id, holder, ttl_seconds=lease_s):
-                log.warning("turn.lease_lost")
+    def released(self) -> None:
+        """The last row of the turn let it go."""
+        self._held = False
+
+    async def _renew(self) -> None:
+        """Renew until cancelled; a lease that is lost is noticed by the next write."""
+        while True:
+            # Other processes judge a lease by the machine's time, so its renewal waits on that, too.
+            await asyncio.sleep(self.lease_s / 5)
+            if not self._held:
                 return
-        except StoreFailure as exc:
-            log.warning("turn.lease_not_renewed", cause=type(exc).__name__)
+            try:
+                await self._db.refresh_session_turn_lease(self._session_id, self.holder, ttl_seconds=self.lease_s)
+            except StoreFailure as exc:
+                log.warning("turn.lease_not_renewed", cause=type(exc).__name__)
 
 
 async def let_go(db: SessionDB, session_id: str, holder: str) -> None:

@@ -11,11 +11,13 @@ import structlog
 
 from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.habits import RIGHT, Habits
+from aip_hermes.embedded.agent.holding import TurnLease
 from aip_hermes.embedded.agent.models import ModelReply
 from aip_hermes.embedded.session_db import (
     CompressionSessionClosedError,
     SessionDB,
     SessionTurnLeaseLostError,
+    TurnGround,
     UnknownSession,
     Usage,
 )
@@ -36,8 +38,8 @@ class Keeper:
     """Stores the rows of one turn in one session, and knows what of the conversation is there.
 
     db: None where nothing is stored. session_id: another one after a rotation. model_name: the label of a row that has
-    none. holder: of the turn lease that each write checks; None: none is checked. tolerant: a row that can't be stored
-    is no failure; `persisted` and `cause` tell of it.
+    none. lease: taken by the question, checked by each write, let go by the last answer; None: there is none. tolerant:
+    a row that can't be stored is no failure; `persisted` and `cause` tell of it. row: of a session that has none yet.
 
     messages: the conversation as it is now, this turn included. calls: requests so far. usage: of all of them.
     newest: row id of the last row that was stored here.
@@ -50,13 +52,13 @@ class Keeper:
         *,
         model_name: str,
         habits: Habits = RIGHT,
-        holder: str | None = None,
+        lease: TurnLease | None = None,
         tolerant: bool = False,
         row: Mapping[str, Any] | None = None,
     ) -> None:
         self.db = db
         self.session_id = session_id
-        self.holder = holder
+        self.lease = lease
         self.messages: list[dict[str, Any]] = []
         self.calls = 0
         self.usage = Usage()
@@ -80,23 +82,29 @@ class Keeper:
         self.usage = _sum(self.usage, usage)
         self.last_prompt_tokens = usage.input_tokens
 
-    async def make_row(self) -> None:
-        """Insert the session's row, or fill its empty places."""
-        if self.db is not None:
-            await self.db.create_session(self.session_id, **self._row)
+    @property
+    def holder(self) -> str | None:
+        """Who holds the conversation."""
+        return None if self.lease is None else self.lease.holder
 
-    async def question(self, row: Mapping[str, Any]) -> int | None:
-        """Store the user row; returns its id. Its failures are the caller's to judge."""
-        if self.db is None:
+    async def question(self, row: Mapping[str, Any], ground: TurnGround | None, *, create: bool) -> int | None:
+        """Store the user row; returns its id. ground: the row as it was read; None where there is no store.
+
+        Raises ConversationTaken, ConversationMoved, and what keeps it from being stored.
+        """
+        if self.db is None or ground is None:
             self._unstored.append({**row, "role": "user"})
             return None
-        self.newest = await self.db.append_message(
-            self.session_id,
-            "user",
+        self.newest = await self.db.begin_turn(
+            ground,
+            row,
             turn_lease_holder=self.holder,
-            into_compressed=not self._habits.follows_compression,
-            **row,
+            turn_lease_ttl_seconds=300.0 if self.lease is None else self.lease.lease_s,
+            row=self._row if create else None,
+            follows_compression=self._habits.follows_compression,
         )
+        if self.lease is not None:
+            self.lease.taken()
         return self.newest
 
     async def reply(self, reply: ModelReply, tool_calls: Sequence[Mapping[str, Any]] | None) -> int | None:
@@ -113,8 +121,11 @@ class Keeper:
                 model=self._model_name,
                 tool_calls=tool_calls,
                 turn_lease_holder=self.holder,
+                release_turn_lease=not tool_calls,
                 into_compressed=not self._habits.follows_compression,
             )
+            if not tool_calls and self.lease is not None:
+                self.lease.released()
             return self.newest
         return None
 
@@ -145,7 +156,7 @@ class Keeper:
                 await self.reply(row["reply"], row["tool_calls"])
             elif row["role"] == "user":
                 with self._storing():
-                    await self.question({name: value for name, value in row.items() if name != "role"})
+                    self.newest = await db.append_message(self.session_id, **row)
             else:
                 await self.result(row)
 

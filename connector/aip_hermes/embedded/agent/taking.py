@@ -6,7 +6,7 @@ answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,13 @@ from aip_hermes.embedded.agent.habits import RIGHT, Habits
 from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.loop import Agent, AgentAnswer
 from aip_hermes.embedded.agent.models import ModelFailed
-from aip_hermes.embedded.session_db import TurnGround, Usage, repair_message_sequence
+from aip_hermes.embedded.session_db import (
+    ConversationMoved,
+    ConversationTaken,
+    TurnGround,
+    Usage,
+    repair_message_sequence,
+)
 
 __all__ = ["HistoryUnreadable", "Order", "TurnResult", "take"]
 
@@ -31,14 +37,18 @@ class HistoryUnreadable(Exception):
     """The stored history could not be read; no turn ran and nothing was written."""
 
 
+Recall = Callable[[TurnGround | None, bool], Sequence[Mapping[str, Any]] | None]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
     """What a turn is to do.
 
     content: what the model reads. stored_text: what the user row holds; user_row: its other columns. system_message:
-    for this turn. history: read by the model instead of the stored one. create: make the row if there is none.
-    listener: hears the turn. approver: decides about tools. habits: where it does as release 0.19.0. compression: what
-    it begins with.
+    for this turn. history: read by the model instead of the stored one. recall: chooses the history once it is known
+    how the row stands and whether somebody else had it meanwhile; None: the stored one. create: make the row if there
+    is none. listener: hears the turn. approver: decides about tools. habits: where it does as release 0.19.0.
+    compression: what it begins with.
     """
 
     session_id: str
@@ -46,7 +56,8 @@ class Order:
     stored_text: str
     user_row: Mapping[str, Any] = field(default_factory=dict)
     system_message: str | None = None
-    history: Sequence[dict[str, Any]] | None = None
+    history: Sequence[Mapping[str, Any]] | None = None
+    recall: Recall | None = None
     create: bool = False
     listener: Listener = unheard
     approver: Approver = field(default_factory=Nobody)
@@ -69,14 +80,16 @@ class TurnResult:
     read: list[dict[str, Any]]
 
 
-async def take(agent: Agent, keeper: Keeper, order: Order, ground: TurnGround | None) -> TurnResult:
-    """Take one turn in the row of `keeper`, which `ground` describes; None: there is no store.
+async def take(agent: Agent, keeper: Keeper, order: Order) -> TurnResult:
+    """Take one turn in the row of `keeper`, or in its compression tip.
 
-    Raises UnknownSession, HistoryUnreadable, StoreFailure and SessionTurnLeaseLostError (nothing was written),
-    ModelFailed and ReplyNotStored (the user row was). Cancelled, it keeps its partial text.
+    Raises LeaseTimeout, UnknownSession, HistoryUnreadable and StoreFailure (nothing was written), ModelFailed and
+    ReplyNotStored (the user row was). Cancelled, it keeps its partial text.
     """
-    # A turn that is given up here has at least said what it was asked.
-    await finished(_begin(keeper, order, ground))
+    # A turn that is given up here has at least said what it was asked, unless it waits for another's.
+    while not await finished(_begin(keeper, order)):
+        if keeper.lease is not None:
+            await keeper.lease.wait()
     order.listener(TurnBegan(session_id=keeper.session_id))
     try:
         answer = await _answer(agent, keeper, order)
@@ -101,49 +114,55 @@ async def _answer(agent: Agent, keeper: Keeper, order: Order) -> AgentAnswer:
         return AgentAnswer(text=_told(exc), finish_reason="error", usage=Usage(), rows=[])
 
 
-async def _begin(keeper: Keeper, order: Order, ground: TurnGround | None) -> None:
-    """Read the history, then store the user row; nothing is stored where the history can't be read."""
+async def _begin(keeper: Keeper, order: Order) -> bool:
+    """Read the history, then store the user row; nothing is stored where the history can't be read. False where another
+    has the conversation.
+    """
+    while True:
+        ground, messages = await _read(keeper, order)
+        try:
+            row_id = await _ask(keeper, order, ground)
+        except ConversationTaken:
+            return False
+        except ConversationMoved:
+            continue
+        asked: dict[str, Any] = {"role": "user", "content": order.content}
+        asked |= {} if row_id is None else {"_row_id": row_id}
+        if isinstance(order.content, str) and order.user_row.get("api_content") is not None:
+            asked |= {"content": order.stored_text, "api_content": order.content}
+        keeper.asked = True
+        messages.append(asked)
+        repair_message_sequence(messages)
+        keeper.messages = messages
+        return True
+
+
+async def _read(keeper: Keeper, order: Order) -> tuple[TurnGround | None, list[dict[str, Any]]]:
+    """Return how the row stands, and the conversation so far; the row of the turn is its compression tip."""
+    db, ground = keeper.db, None
+    if db is not None:
+        follows = order.habits.follows_compression
+        ground = await db.get_turn_ground(keeper.session_id, follows_compression=follows)
+        keeper.session_id = ground.session_id
     try:
-        if ground is not None:
-            await _open_row(keeper, order, ground)
-        if order.history is not None:
-            messages = [dict(message) for message in order.history]
-        elif keeper.db is None:
-            messages = []
-        else:
-            messages = await keeper.db.get_messages_as_conversation(keeper.session_id, include_row_ids=True)
+        chosen = order.history
+        if order.recall is not None:
+            chosen = order.recall(ground, keeper.lease is not None and keeper.lease.waited)
+        if chosen is not None:
+            return ground, [dict(message) for message in chosen]
+        if db is None:
+            return ground, []
+        return ground, await db.get_messages_as_conversation(keeper.session_id, include_row_ids=True)
     except Exception as exc:  # whatever the cause: a turn on an empty history would look like success
         log.error("turn.history_unreadable", cause=type(exc).__name__)
         if order.habits.admits_failure:
             raise HistoryUnreadable from exc
-        messages = []
-    row_id = await _ask(keeper, order)
-    asked: dict[str, Any] = {"role": "user", "content": order.content}
-    asked |= {} if row_id is None else {"_row_id": row_id}
-    if isinstance(order.content, str) and order.user_row.get("api_content") is not None:
-        asked |= {"content": order.stored_text, "api_content": order.content}
-    keeper.asked = True
-    messages.append(asked)
-    repair_message_sequence(messages)
-    keeper.messages = messages
+        return ground, []
 
 
-async def _open_row(keeper: Keeper, order: Order, ground: TurnGround) -> None:
-    """Make the row where there is none; open it again where its last agent closed it, or a compression without a child
-    would leave the conversation nowhere to go on.
-    """
-    if order.create and not ground.exists:
-        await keeper.make_row()
-    if keeper.db is not None and order.habits.follows_compression and ground.end_reason in _REOPENED:
-        await keeper.db.reopen_session(keeper.session_id)
-
-
-_REOPENED = frozenset({"agent_close", "compression"})
-
-
-async def _ask(keeper: Keeper, order: Order) -> int | None:
+async def _ask(keeper: Keeper, order: Order, ground: TurnGround | None) -> int | None:
     try:
-        return await keeper.question({"content": order.stored_text, **order.user_row})
+        return await keeper.question({"content": order.stored_text, **order.user_row}, ground, create=order.create)
     except StoreFailure as exc:
         log.error("turn.question_not_stored", cause=type(exc).__name__)
         if order.habits.admits_failure:

@@ -15,14 +15,14 @@ import structlog
 
 from aip_hermes.embedded.agent.compressing import compressed
 from aip_hermes.embedded.agent.finishing import finished
-from aip_hermes.embedded.agent.holding import LeaseTimeout, held, let_go
+from aip_hermes.embedded.agent.holding import LeaseTimeout, TurnLease, let_go
 from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.loop import Agent
 from aip_hermes.embedded.agent.models import Model
 from aip_hermes.embedded.agent.queues import Queues
 from aip_hermes.embedded.agent.taking import HistoryUnreadable, Order, TurnResult, take
 from aip_hermes.embedded.agent.tools import command_registry
-from aip_hermes.embedded.session_db import GrantStore, SessionDB, SessionTurnLeaseLostError
+from aip_hermes.embedded.session_db import GrantStore, SessionDB
 from aip_hermes.embedded.session_db.holders import process_holder
 from aip_hermes.ports import Clock, new_id
 
@@ -82,11 +82,10 @@ class Turns:
         Cancelled, it keeps its partial text.
         """
         try:
-            async with self._row_of(order) as (target, holder):
-                ground = await self._db.get_turn_ground(target, follows_compression=False)
-                keeper = Keeper(self._db, target, model_name=self._model.name, habits=order.habits, holder=holder)
-                return await take(self._agent, keeper, order, ground)
-        except (LeaseTimeout, SessionTurnLeaseLostError) as exc:
+            async with self._row_of(order) as (target, lease):
+                keeper = Keeper(self._db, target, model_name=self._model.name, habits=order.habits, lease=lease)
+                return await take(self._agent, keeper, order)
+        except LeaseTimeout as exc:
             raise TurnInProgress from exc
 
     @asynccontextmanager
@@ -113,9 +112,9 @@ class Turns:
         await asyncio.gather(*running, return_exceptions=True)
 
     @asynccontextmanager
-    async def _row_of(self, order: Order) -> AsyncIterator[tuple[str, str | None]]:
+    async def _row_of(self, order: Order) -> AsyncIterator[tuple[str, TurnLease | None]]:
         """Wait for the asked row, then for its compression tip where that is another; yields the row of the turn: the
-        tip, or what a compression made of it; and who holds its conversation.
+        tip, or what a compression made of it; and the lease that other processes heed.
 
         Locks are taken down a chain only, so two waiters can't wait for each other; the lease comes last.
         """
@@ -123,21 +122,20 @@ class Turns:
         enter = self._queues.alone if habits.one_at_a_time else self._queues.beside
         async with AsyncExitStack() as locks:
             await locks.enter_async_context(enter(session_id))
-            target, holder = session_id, None
+            target, lease = session_id, None
             while habits.follows_compression and (tip := await self._db.get_compression_tip(session_id)) != target:
                 await locks.enter_async_context(enter(tip))
                 target = tip
             if habits.one_at_a_time:
-                holder = self._holder()
-                lease = await locks.enter_async_context(held(self._db, session_id, holder))
-                if lease.waited and habits.follows_compression:
-                    target = await self._db.get_compression_tip(session_id)
+                lease = await locks.enter_async_context(TurnLease(self._db, session_id, self._holder()))
             if order.compression is not None:
+                if lease is not None:
+                    await lease.take()
                 if (child_id := order.compression.child_id) is not None:
                     # Before the row can be found: nobody gets in between.
                     await locks.enter_async_context(enter(child_id))
                 target = await compressed(self._db, target, order.compression, clock=self._clock)
-            yield target, holder
+            yield target, lease
 
     def _holder(self) -> str:
         return process_holder(turn=new_id(""), platform="api_server")

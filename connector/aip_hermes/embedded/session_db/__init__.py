@@ -17,7 +17,7 @@ from aip_hermes.embedded.session_db.errors import (
     classify_session_failure,
 )
 from aip_hermes.embedded.session_db.grants import GrantStore
-from aip_hermes.embedded.session_db.ground import TurnGround
+from aip_hermes.embedded.session_db.ground import ConversationMoved, ConversationTaken, TurnGround
 from aip_hermes.embedded.session_db.jobs import JobStore
 from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB
@@ -26,6 +26,8 @@ from aip_hermes.embedded.session_db.transcript import Usage
 __all__ = [
     "CompressionSessionBusyError",
     "CompressionSessionClosedError",
+    "ConversationMoved",
+    "ConversationTaken",
     "GrantStore",
     "JobStore",
     "ResponseStore",

@@ -25,6 +25,7 @@ from aip_hermes.embedded.session_db.methods.search import SearchMethods
 from aip_hermes.embedded.session_db.methods.settings import SettingMethods
 from aip_hermes.embedded.session_db.methods.titles import TitleMethods
 from aip_hermes.embedded.session_db.methods.transcripts import TranscriptMethods
+from aip_hermes.embedded.session_db.methods.turning import TurnMethods
 from aip_hermes.embedded.session_db.methods.usage import UsageMethods
 from aip_hermes.embedded.session_db.store_file import APPLICATION_ID, StoreFile
 
@@ -47,6 +48,7 @@ class SessionDB(
     CountMethods,
     LineageMethods,
     LeaseMethods,
+    TurnMethods,
     CompressionMethods,
     CompressionNoteMethods,
     PruneMethods,

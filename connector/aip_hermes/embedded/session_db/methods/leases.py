@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.embedded.session_db import leases
-from aip_hermes.embedded.session_db.ground import TurnGround, ground_of
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
 __all__ = ["LeaseMethods"]
@@ -104,10 +103,6 @@ class LeaseMethods(StoreFile):
         return await self.read(
             lambda c: leases.holder_of(c, "turn", leases.conversation_of(c, session_id), now=now),
         )
-
-    async def get_turn_ground(self, session_id: str, *, follows_compression: bool = True) -> TurnGround:
-        """Return where a turn of this conversation would be, and how that row stands."""
-        return await self.read(lambda c: ground_of(c, session_id, follows_compression=follows_compression))
 
     def _turn_guard(
         self, session_id: str, holder: str | None, *, ttl_seconds: float

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aip_hermes.embedded.session_db import transcript
+from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db import leases, transcript
 from aip_hermes.embedded.session_db.store_file import StoreFile
 from aip_hermes.embedded.session_db.transcript import Usage
 
@@ -123,10 +124,12 @@ class TranscriptMethods(StoreFile):
         model: str,
         tool_calls: Sequence[Mapping[str, Any]] | None = None,
         turn_lease_holder: str | None = None,
+        release_turn_lease: bool = False,
         into_compressed: bool = False,
     ) -> int:
         """Append one assistant message of a turn and add its usage to the row, together; returns the row id.
 
+        release_turn_lease: it is the turn's last row; the lease goes with it.
         Raises as append_message; a row that was deleted meanwhile does not come back.
         """
         reply = {
@@ -138,8 +141,20 @@ class TranscriptMethods(StoreFile):
         }
         now = self._now()
         guard = self._turn_guard(session_id, turn_lease_holder, ttl_seconds=300.0)
-        return await self.write(
-            lambda c: transcript.record_reply(
-                c, session_id, reply, usage=usage, model=model, now=now, into_compressed=into_compressed, guard=guard
+
+        def record(connection: Connection) -> int:
+            row_id = transcript.record_reply(
+                connection,
+                session_id,
+                reply,
+                usage=usage,
+                model=model,
+                now=now,
+                into_compressed=into_compressed,
+                guard=guard,
             )
-        )
+            if release_turn_lease and turn_lease_holder is not None:
+                leases.free(connection, "turn", leases.conversation_of(connection, session_id), turn_lease_holder)
+            return row_id
+
+        return await self.write(record)
