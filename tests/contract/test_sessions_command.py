@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from aip_hermes.cli.ending import MENDABLE
+from aip_hermes.cli.sessions.documents import lines_of
+from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.embedded.session_db import SessionDB
 from tests.support.processes import AIP_HERMES
 from tests.support.session_files import filled_folder, in_store, json_lines, on_terminal, sessions, store_of, told
@@ -165,9 +167,11 @@ def test_one_wrong_line_is_named_and_nothing_is_imported(tmp_path: Path) -> None
         b"[" * 100_000 + b"\n",
     ):
         file.write_bytes(good + wrong)
-        done = sessions("import", file, "--data", folder)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert re.fullmatch(rf"aip-hermes: {re.escape(str(file))}, line 2: .+\n", done.stderr), done.stderr
+        with pytest.raises(SessionsRefused, match=rf"^{re.escape(str(file))}, line 2: .+"):
+            list(lines_of(file))
+    done = sessions("import", file, "--data", folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"aip-hermes: {re.escape(str(file))}, line 2: .+\n", done.stderr), done.stderr
     assert sessions("list", "--all", "--data", folder).stdout == ""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from aip_hermes.cli.aipctl.terminal import say
-from aip_hermes.cli.ending import stoppable
+from aip_hermes.cli.ending import cancelled_by_signals, stoppable
 from aip_hermes.cli.ready import announce
 from aip_hermes.cli.sessions.documents import Line, in_order, line_of, lines_of, session_at
 from aip_hermes.cli.sessions.place import reading, store_in, writing
@@ -66,7 +66,7 @@ def run_import(*, folder: Path, file: Path) -> None:
     path = store_in(folder)
     with stoppable():
         lines = in_order(list(lines_of(file)))
-        told = asyncio.run(_imported(path, file, lines))
+        told = asyncio.run(cancelled_by_signals(_imported(path, file, lines)))
     announce({**told, "file": str(file)})
     if told["untitled"]:
         say(f"{told['untitled']} titles are used by other sessions here; these sessions were imported without one")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from aip_hermes.cli.ending import guarded, run
+from aip_hermes.cli.ending import cancelled_by_signals, guarded, run
 
 __all__ = ["sessions"]
 
@@ -185,4 +185,4 @@ def doctor(folder: Path, repair: bool, as_json: bool) -> None:
     """
     from aip_hermes.cli.sessions.examining import run_examine
 
-    sys.exit(run(run_examine(folder=folder, repair=repair, as_json=as_json)))
+    sys.exit(run(cancelled_by_signals(run_examine(folder=folder, repair=repair, as_json=as_json))))
