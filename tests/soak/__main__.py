@@ -1,15 +1,19 @@
-"""`make soak`: 20,000 mixed actions from several processes, their server killed every few seconds.
+"""`make soak`: 20,000 mixed actions from several processes, their server killed every few seconds; then walkers of a
+lifecycle, killed fifty times.
 
-    make soak                     as the issue asks
+    make soak                     all of it
     make soak SOAK="500 --seed 7" a small one, with the chances of another day
+    make soak SOAK="0 --walker-kills 50"
 
-Half of the kills come from outside at a random moment, half at a random fault point; some servers die while they start.
-Exit 0 only when what the clients were told, what the store holds and what the provider saw agree.
+Half of the kills of servers come from outside at a random moment, half at a random fault point; some servers die while
+they start. Exit 0 only when what the clients were told, what the store holds and what the provider saw agree, and the
+walkers left exactly the sessions, turns and forks that were meant.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -25,12 +29,16 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from aip_hermes.runtime import FAULT_POINTS
 from tests.soak.judge import Verdict, judge
 from tests.support.counting_hermes import Provider, running_provider
 from tests.support.crash_stage import Forks, running_forks
+from tests.support.lifecycle_kills import walked
 from tests.support.server_serving import written_settings
 
+ACTIONS, WALKER_KILLS, FEWEST_KILLS = 20_000, 50, 5
 PASSES = 200
 """A fault point lets at most that many go by before it kills."""
 
@@ -38,11 +46,22 @@ PASSES = 200
 def main(arguments: Sequence[str]) -> int:
     """Run the soak and say what came of it on stdout; talk and progress go to stderr."""
     parser = argparse.ArgumentParser(prog="make soak", description="Kill a server under load and check every record.")
-    parser.add_argument("actions", type=int, nargs="?", default=20_000)
+    parser.add_argument("actions", type=int, nargs="?", default=ACTIONS)
     parser.add_argument("--seed", type=int, default=1, help="of the mix and the kills; the timing is the machine's")
     parser.add_argument("--clients", type=int, default=4, help="processes, each with a few actions at a time")
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two kills at most")
+    parser.add_argument(
+        "--walker-kills", type=int, help=f"{WALKER_KILLS}; in a smaller soak fewer, and at least {FEWEST_KILLS}"
+    )
     asked = parser.parse_args(arguments)
+    kills = asked.walker_kills
+    if kills is None:
+        kills = min(max(WALKER_KILLS * asked.actions // ACTIONS, FEWEST_KILLS), WALKER_KILLS)
+    # One after the other, whatever the first one found.
+    return max(_serve_and_kill(asked) if asked.actions else 0, _walk_and_kill(kills, seed=asked.seed) if kills else 0)
+
+
+def _serve_and_kill(asked: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="aip-soak-") as name:
         folder = Path(name)
         began = time.monotonic()
@@ -54,6 +73,23 @@ def main(arguments: Sequence[str]) -> int:
         )  # fmt: skip
     _say(verdict, kills=kills, seconds=seconds, seed=asked.seed)
     return 1 if verdict.wrong else 0
+
+
+def _walk_and_kill(kills: int, *, seed: int) -> int:
+    # The server of the walkers is in this process, and what it logs is no progress.
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[structlog.processors.add_log_level])
+    progress, began = _Progress("{done} of {wanted} times a walker of a lifecycle was killed", kills), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="aip-soak-") as name:
+        wrong = asyncio.run(walked(Path(name), kills=kills, seed=seed, on_kill=lambda _: progress.more(1)))
+    progress.end()
+    sys.stdout.write(f"{kills} kills of walkers in {time.monotonic() - began:.0f} s, seed {seed}: {_told(wrong)}\n")
+    for sentence in wrong:
+        sys.stdout.write(f"WRONG: {sentence}\n")
+    return 1 if wrong else 0
+
+
+def _told(wrong: Sequence[str]) -> str:
+    return "not as meant" if wrong else "every change was made once, and all that was meant is there"
 
 
 def _run(folder: Path, asked: argparse.Namespace) -> int:
@@ -90,14 +126,15 @@ def _kill_until_done(
 ) -> int:
     chance = random.Random(asked.seed)  # noqa: S311 - moments and points, no secret
     outputs = {client.stdout.fileno(): client for client in clients if client.stdout is not None}
-    progress, kills = _Progress(asked.actions), 0
+    progress = _Progress("{done} of {wanted} actions ended, the server was killed {kills} times", asked.actions)
+    kills = 0
     moment = time.monotonic() + chance.uniform(0.05, asked.every)
     while outputs:
         left = max(moment - time.monotonic(), 0)
         ready, _, _ = select.select([*outputs, forks.fileno()], [], [], left)
         for output in outputs.keys() & ready:
             part = os.read(output, 65536)
-            progress.more(part.count(b"\n"), kills)
+            progress.more(part.count(b"\n"), kills=kills)
             if not part and outputs.pop(output).wait() != 0:
                 raise SystemExit("a client gave up; what it says stands above")
         if forks.fileno() in ready:
@@ -118,20 +155,23 @@ def _kill_until_done(
 
 
 class _Progress:
-    """A line that counts: over and over on a terminal, else one each tenth of the work."""
+    """A line that counts: over and over on a terminal, else one each tenth of the work. text: of `done`, `wanted` and
+    what is told besides.
+    """
 
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, text: str, wanted: int) -> None:
+        self._text = text
         self._wanted = wanted
         self._done = 0
         self._shown = 0
         self._terminal = sys.stderr.isatty()
 
-    def more(self, number: int, kills: int) -> None:
+    def more(self, number: int, **besides: int) -> None:
         self._done += number
         step = 1 if self._terminal else max(self._wanted // 10, 1)
         if self._done // step > self._shown // step:
             self._shown = self._done
-            text = f"{self._done} of {self._wanted} actions ended, the server was killed {kills} times"
+            text = self._text.format(done=self._done, wanted=self._wanted, **besides)
             sys.stderr.write(f"\r{text}" if self._terminal else f"{text}\n")
             sys.stderr.flush()
 
