@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 BATCH = 128
 FOLD_PAGES = 4000
 """For commits of two or three dozen pages, most of which the next commit writes again."""
-READER_CACHE_KIB = 1000
+READER_CACHE_KIB = 500
 READERS = 3
 WRITER_BUSY_S = 20.0
 READER_BUSY_S = 5.0

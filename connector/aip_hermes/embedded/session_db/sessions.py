@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import decoded_content, preview_of, scrubbed, session_row
@@ -68,6 +68,9 @@ class NewSession:
     display_name: str | None = None
 
 
+_PLAIN: Final = tuple(name for name in NewSession.__slots__ if name not in ("model_config", "system_prompt"))
+
+
 def fetch(connection: Connection, session_id: str) -> dict[str, Any] | None:
     """Return the session dictionary, or None."""
     rows = connection.execute(QUERIES["fetch_session"], {"id": scrubbed(session_id)})
@@ -76,14 +79,10 @@ def fetch(connection: Connection, session_id: str) -> dict[str, Any] | None:
 
 def create(connection: Connection, new: NewSession) -> str:
     """Insert the row, or fill the empty places of an existing one. Raises UnknownSession for an unknown parent."""
-    values: dict[str, Any] = {
-        name: _clean(getattr(new, name))
-        for name in NewSession.__slots__
-        if name not in ("model_config", "system_prompt")
-    }
+    values: dict[str, Any] = {name: _clean(getattr(new, name)) for name in _PLAIN}
     if new.parent_session_id is not None:
         _inherit(connection, values, parent_id=str(values["parent_session_id"]))
-    known = connection.execute(QUERIES["fetch_session"], {"id": values["id"]})
+    known = connection.execute(QUERIES["enriched_places"], {"id": values["id"]})
     stored, parent = (known[0]["model_config"], known[0]["parent_session_id"]) if known else (None, None)
     values["model_config"] = merged_config(stored, config_text(new.model_config))
     values["edge"] = edge_of(values["model_config"], parent=parent or values["parent_session_id"])

@@ -11,6 +11,10 @@ WHERE s.id = :id;
 -- Whether and why a row has ended.
 SELECT ended_at, end_reason FROM sessions WHERE id = :id;
 
+-- name: enriched_places
+-- Of a row that may be there: what decides how another create of it fills its places.
+SELECT model_config, parent_session_id, system_prompt_hash FROM sessions WHERE id = :id;
+
 -- name: session_exists
 -- Whether a row has this id.
 SELECT 1 AS present FROM sessions WHERE id = :id;
