@@ -158,6 +158,11 @@ PROMISES = (
         sentence="A row remembers compressions that failed; one that was broken off is told apart and can be undone.",
     ),
     Promise(
+        id="session_db:removals",
+        source="field report F100",
+        sentence="Every removal leaves an entry: which session, when, by what, by whom; one statement alone removes.",
+    ),
+    Promise(
         id="session_db:failures",
         source=_SESSIONS + "4",
         sentence="What the store refuses has a type, and a classifier says which kind a failure is.",

@@ -39,6 +39,7 @@ async def open_endpoint(
     """
     with OwnerLock(folder, name=LOCK_NAME):
         async with SessionDB(folder / STORE_NAME, clock=clock) as db:
+            db.actor = "endpoint"
             app = build_app(
                 db=db,
                 model=model or OfflineModel(),

@@ -61,6 +61,7 @@ async def writing(path: Path) -> AsyncIterator[SessionDB]:
     with looking(path) as found:
         _check_schema(path, found)
     db = SessionDB(path)
+    db.actor = "command"
     try:
         yield db
     except asyncio.CancelledError:

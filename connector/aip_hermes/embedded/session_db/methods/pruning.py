@@ -36,7 +36,7 @@ class PruneMethods(RemovalMethods, SearchMethods):
         filters that make no sense.
         """
         chosen = self._older(older_than_days, source, filters)
-        return len(await self._removing(lambda c: pruning.prune(c, chosen, limit=limit), sessions_dir))
+        return len(await self._removing(lambda c: pruning.prune(c, chosen, limit=limit), sessions_dir, cause="prune"))
 
     async def list_prune_candidates(
         self, older_than_days: float | None = 90, source: str | None = None, limit: int | None = None, **filters: Any

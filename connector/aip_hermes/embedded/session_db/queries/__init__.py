@@ -21,6 +21,7 @@ QUERIES: Final = Queries.load(
         "jobs.sql",
         "responses.sql",
         "removal.sql",
+        "removals.sql",
         "pruning.sql",
         "usage.sql",
         "portability.sql",
