@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from aip_hermes.database import migrations
+from aip_hermes.embedded.session_db.store import APPLICATION_ID
 from tests.support.embedded_endpoint import Running, endpoint, served
 from tests.support.runtime_clock import ManualClock
 
@@ -153,12 +155,11 @@ async def test_bad_bodies_and_ids_are_refused(tmp_path: Path, method: str, path:
 
 @pytest.mark.requirement("embedded:jobs:durable")
 async def test_jobs_outlive_their_server_and_an_older_file_is_migrated(tmp_path: Path) -> None:
-    async with served(tmp_path) as hermes:
-        await hermes.create("s")
-    with sqlite3.connect(tmp_path / "hermes.db") as raw:
-        for table in ("jobs", "conversations", "responses", "command_grants"):
-            raw.execute(f"DROP TABLE {table}")
-        raw.execute("DELETE FROM schema_migrations WHERE version = 2")
+    raw = sqlite3.connect(tmp_path / "hermes.db", isolation_level=None)
+    raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    first = migrations.load("aip_hermes.embedded.session_db.migrations")[:1]
+    migrations.apply(raw, first, name="hermes.db", now_ms=0)
+    raw.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s', 'api_server', 1.0)")
     raw.close()
 
     async with served(tmp_path) as hermes:
