@@ -145,15 +145,19 @@ async def test_a_row_goes_as_empty_only_when_nothing_is_in_it(
 
 @pytest.mark.requirement("session-store:delete:empty")
 async def test_all_empty_rows_go_but_for_those_that_are_open(db: SessionDB) -> None:
-    for name in ("open", "ended", "titled"):
+    for name in ("open", "ended", "titled", "pinned", "parent"):
         await add(db, name)
+    await add(db, "child", "w", parent_session_id="parent")
+    await db.set_session_pinned("pinned", True)
     await add(db, "full", "w")
     await db.set_session_title("titled", "T")
-    for name in ("ended", "titled", "full"):
+    for name in ("ended", "titled", "full", "pinned", "parent"):
         await db.end_session(name, "done")
 
+    assert await db.count_empty_sessions() == 1
     assert await db.delete_empty_sessions() == 1
-    assert await ids(db) == {"open", "titled", "full"}
+    assert await db.count_empty_sessions() == 0
+    assert await ids(db) == {"open", "titled", "full", "pinned", "parent", "child"}
 
 
 @pytest.mark.requirement("session-store:delete:empty")

@@ -57,7 +57,7 @@ class CountMethods(StoreFile):
         return len(await self.read(lambda c: c.execute(QUERIES["any_sessions"], {"n": max(0, n)}))) >= n
 
     async def count_empty_sessions(self) -> int:
-        """Return how many ended rows have neither a title nor a message."""
+        """Return how many rows `delete_empty_sessions` would remove."""
         (row,) = await self.read(lambda c: c.execute(QUERIES["count_empty_sessions"]))
         return int(row["sessions"])
 
