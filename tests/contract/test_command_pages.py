@@ -24,12 +24,14 @@ ROWS = {
 
 GIVEN = {
     "ACTION_ID": "act_1",
+    "AIP_SESSION_ID": "sess_1",
     "APPROVAL_ID": "appr_1",
     "CAPABILITY": "cap:x",
     "PATH": "none.json",
 }
 NEEDED = {
     "receipt get": ["--chain-id", "approval:appr_1"],
+    "transaction get": ["--transaction-id", "t1"],
     "approval approve": ["--reason", "checked"],
     "approval deny": ["--reason", "checked"],
     "approval revoke": ["--reason", "checked", "--target", "decision_of_reviewer"],

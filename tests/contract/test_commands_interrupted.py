@@ -34,6 +34,7 @@ DECISION = {
 }
 MORE = {
     "receipt get": [["--chain-id", "approval:appr_1"]],
+    "transaction get": [["--transaction-id", "t1"]],
     "approval approve": [["--reason", "checked"]],
     "approval deny": [["--reason", "checked"]],
     "approval revoke": [["--reason", "checked", "--target", "decision_of_reviewer"]],
@@ -70,6 +71,7 @@ def words_of(command: str, url: str, more: list[str]) -> list[str]:
     given = {
         "URL": url,
         "ACTION_ID": "act_1",
+        "AIP_SESSION_ID": "sess_1",
         "APPROVAL_ID": "appr_1",
         "CAPABILITY": "cap:x",
         "SESSION_ID": "s1",

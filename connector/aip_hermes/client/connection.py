@@ -28,7 +28,7 @@ from aip_hermes.client.reading import segment
 from aip_hermes.client.records import RecordReads
 from aip_hermes.client.reply import JsonObject, Reply, read_body, read_envelope
 from aip_hermes.client.streams import Patience, StreamFrame, follow
-from aip_hermes.ids import ActionId, ApprovalId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
+from aip_hermes.ids import ActionId, AipSessionId, ApprovalId, CapabilityId, IdempotencyKey, MessageId, PrincipalId
 from aip_hermes.ports import Clock, NewId, SystemClock, new_id
 from aip_hermes.secret import Secret
 
@@ -245,6 +245,19 @@ class AipConnection(ActionReads, RecordReads):
         """
         answer = await self._http.post(f"/aip/v1/actions/{segment(action_id)}/cancel", {"reason": reason})
         return read_body(answer, expected="action_result", what="AIP HTTP POST", changes=True)
+
+    async def close_aip_session(self, session_id: AipSessionId, reason: str | None = None) -> JsonObject:
+        """Close an AIP session, once, and return `{"session_view": …}`. Raises: PeerError `session.not_found`."""
+        answer = await self._http.post(f"/aip/v1/sessions/{segment(session_id)}/close", {"reason": reason})
+        return read_body(answer, expected="session_view", what="AIP HTTP POST", changes=True)
+
+    async def resume_aip_session(
+        self, session_id: AipSessionId, *, resume_token: str | None = None, last_event_cursor: str | None = None
+    ) -> JsonObject:
+        """Take an AIP session up again, once, and return `{"session_resume": …}`. Raises: PeerError."""
+        body = {"resume_token": resume_token, "last_event_cursor": last_event_cursor}
+        answer = await self._http.post(f"/aip/v1/sessions/{segment(session_id)}/resume", body)
+        return read_body(answer, expected="session_resume", what="AIP HTTP POST", changes=True)
 
     async def reconcile(self, action_id: ActionId) -> JsonObject:
         """Have the server look what became of an uncertain action, and return `{"reconciliation": …}`.

@@ -151,9 +151,17 @@ class RecordReads(Reading):
         }
         return await self.get("/aip/v1/audit/events", params, expected="audit_query_result")
 
-    async def aip_sessions(self, *, cursor: str | None = None, limit: int | None = None) -> JsonObject:
+    async def aip_sessions(
+        self,
+        *,
+        principal_id: PrincipalId | None = None,
+        status: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> JsonObject:
         """Return one page, `{"session_list": …}`, of AIP sessions; a Hermes transcript is none."""
-        return await self.get("/aip/v1/sessions", {"cursor": cursor, "limit": limit}, expected="session_list")
+        params = {"principal_id": principal_id, "status": status, "cursor": cursor, "limit": limit}
+        return await self.get("/aip/v1/sessions", params, expected="session_list")
 
     async def aip_session(self, session_id: AipSessionId) -> JsonObject:
         """Return `{"session_view": …}`. Raises: PeerError `session.not_found`."""
@@ -165,6 +173,8 @@ class RecordReads(Reading):
         transaction_id: str | None = None,
         plan_id: str | None = None,
         action_id: ActionId | None = None,
+        include_result: bool = False,
+        include_receipts: bool = False,
     ) -> JsonObject:
         """Return `{"transaction_view": …}` by exactly one of the three. Raises: PeerError `transaction.not_found`."""
         places = {"": transaction_id, "by-plan/": plan_id, "by-action/": action_id}
@@ -172,11 +182,20 @@ class RecordReads(Reading):
         if len(named) != 1:
             raise ValueError("exactly one of transaction_id, plan_id and action_id names a transaction")
         [(place, value)] = named
-        return await self.get(f"/aip/v1/transactions/{place}{segment(value)}", expected="transaction_view")
+        params = {"include_result": include_result, "include_receipts": include_receipts}
+        return await self.get(f"/aip/v1/transactions/{place}{segment(value)}", params, expected="transaction_view")
 
-    async def resources(self, *, cursor: str | None = None, limit: int | None = None) -> JsonObject:
+    async def resources(
+        self,
+        *,
+        capability_id: CapabilityId | None = None,
+        kind: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> JsonObject:
         """Return one page, `{"resource_list": …}`."""
-        return await self.get("/aip/v1/resources", {"cursor": cursor, "limit": limit}, expected="resource_list")
+        params = {"capability_id": capability_id, "kind": kind, "cursor": cursor, "limit": limit}
+        return await self.get("/aip/v1/resources", params, expected="resource_list")
 
     async def resource(self, resource_id: str) -> JsonObject:
         """Return `{"resource_read_result": …}`. Raises: PeerError `resource.not_found`."""

@@ -9,6 +9,7 @@ import click
 
 import aip_hermes
 from aip_hermes.cli.aipctl.actions import action
+from aip_hermes.cli.aipctl.aip_sessions import session
 from aip_hermes.cli.aipctl.approvals import approval
 from aip_hermes.cli.aipctl.discovery import capability, manifest
 from aip_hermes.cli.aipctl.log import events
@@ -17,6 +18,7 @@ from aip_hermes.cli.aipctl.receipts import receipt
 from aip_hermes.cli.aipctl.records import audit
 from aip_hermes.cli.aipctl.running import FAILED, INTERRUPTED
 from aip_hermes.cli.aipctl.terminal import drop_unwritten, open_streams, say
+from aip_hermes.cli.aipctl.transactions import resource, transaction
 from aip_hermes.cli.aipctl.transcripts import transcript
 
 __all__ = ["aipctl", "main"]
@@ -57,6 +59,9 @@ aipctl.add_command(events)
 aipctl.add_command(receipt)
 aipctl.add_command(audit)
 aipctl.add_command(transcript)
+aipctl.add_command(session)
+aipctl.add_command(transaction)
+aipctl.add_command(resource)
 
 
 def main() -> None:

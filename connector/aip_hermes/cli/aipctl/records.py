@@ -22,7 +22,7 @@ from aip_hermes.cli.aipctl.options import global_options
 from aip_hermes.cli.aipctl.running import run
 from aip_hermes.cli.aipctl.terminal import print_json, say
 
-__all__ = ["action_list", "audit"]
+__all__ = ["action_list", "audit", "say_more"]
 
 _STATES = (
     "accepted",
@@ -67,7 +67,7 @@ def action_list(url: str, **params: Any) -> None:
     """
     answer = run(url, lambda connection: connection.actions(**params))
     print_json(answer)
-    _say_more(answer["action_list"])
+    say_more(answer["action_list"])
 
 
 @click.group()
@@ -97,10 +97,10 @@ def audit_events(url: str, **params: Any) -> None:
     """
     answer = run(url, lambda connection: connection.audit_events(**params))
     print_json(answer)
-    _say_more(answer["audit_query_result"])
+    say_more(answer["audit_query_result"])
 
 
-def _say_more(page: Any) -> None:
+def say_more(page: Any) -> None:
     """Say that a page is not the end, so that nobody takes its length for the number of all."""
     cursor = page.get("cursor") if isinstance(page, dict) else None
     if isinstance(cursor, str):
