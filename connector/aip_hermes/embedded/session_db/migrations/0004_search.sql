@@ -29,7 +29,7 @@ SELECT
     END AS content,
     tool_name,
     CASE
-        WHEN instr(tool_calls, '\u') = 0 THEN tool_calls
+        WHEN tool_calls IS NULL OR instr(tool_calls, '\u') = 0 THEN tool_calls
         -- Letters beyond ASCII are escaped in there.
         ELSE (
             SELECT group_concat(part.atom, char(10))
