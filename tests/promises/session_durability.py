@@ -55,4 +55,16 @@ PROMISES = (
         source="design §6",
         sentence="A log that can't be written, on a full disk or into a closed pipe, costs its events and no answer.",
     ),
+    Promise(
+        id="sessions:generations:own-rows",
+        source="field reports F028, F029",
+        sentence="A session that every turn continues in another process grows by the rows of that turn alone, and its "
+        "file with them.",
+    ),
+    Promise(
+        id="sessions:generations:forks",
+        source="field reports F002, F094, F098",
+        sentence="After a fork the source is read as itself; after its deletion the forks are listed, read, continued "
+        "and deleted by whatever process comes next.",
+    ),
 )
