@@ -79,6 +79,8 @@ async def test_a_long_conversation_is_compressed_in_place(db: SessionDB) -> None
     assert live[3]["display_kind"] == "hidden"
     everything = await db.get_messages("s", include_inactive=True)
     assert [row["compacted"] for row in everything] == [1] * 9 + [0] * 6
+    used = {usage["task"]: usage["output_tokens"] for usage in await db.get_model_usage("s")}
+    assert used["compression"] == 3
     row = await db.get_session("s")
     assert row is not None
     assert (row["message_count"], row["end_reason"]) == (6, "agent_close")

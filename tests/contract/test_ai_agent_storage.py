@@ -205,6 +205,33 @@ async def test_two_agents_on_one_session_read_each_other(db: SessionDB) -> None:
     assert contents(one.requests[1]) == ["q1", "a1", "q2", "b2", "q3"]
 
 
+class OvertakingStore(SessionDB):
+    """Lets somebody else say something between the history that a turn reads and its question."""
+
+    said = ""
+
+    async def begin_turn(self, ground: TurnGround, question: Mapping[str, Any], **options: Any) -> int:
+        if said := self.said:
+            self.said = ""
+            await self.append_message("s", "user", said)
+        return await super().begin_turn(ground, question, **options)
+
+
+@pytest.mark.requirement("agent:overtaken")
+async def test_what_is_said_between_history_and_question_is_read_before_the_question(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    async with (
+        OvertakingStore(tmp_path / "state.db") as db,
+        AIAgent(model=model, session_db=db, session_id="s") as agent,
+    ):
+        await agent.chat("one")
+        db.said = "in between"
+        await agent.chat("two")
+        stored = await texts(db)
+    assert contents(model.requests[1]) == ["one", "Reply 1", "in between\n\ntwo"]
+    assert stored == ["one", "Reply 1", "in between", "two", "Reply 2"]
+
+
 @pytest.mark.requirement("agent:result")
 async def test_what_the_user_row_holds_may_differ_from_what_was_sent(db: SessionDB) -> None:
     model = ScriptedModel()

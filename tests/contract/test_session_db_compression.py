@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -46,23 +45,22 @@ class Broken(Connection):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock(session_clock: ManualClock) -> ManualClock:
+    return session_clock
 
 
 @pytest.fixture
-async def db(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SessionDB]:
+async def db(session_db: SessionDB) -> SessionDB:
     """A store with session `s` of six messages, one of them with a tool call."""
-    async with SessionDB(tmp_path / "hermes.db", clock=clock) as store:
-        await store.create_session(
-            "s", "api_server", model="m", model_config={"_branched_from": "older", "max_iterations": 9}, user_id="u",
-            session_key="key", cwd="/w", system_prompt="Be brief.",
-        )  # fmt: skip
-        await store.set_session_title("s", "Case")
-        for number in range(6):
-            calls = [{"id": "c", "function": {"name": "n", "arguments": "{}"}}] if number == 3 else None
-            await store.append_message("s", ("user", "assistant")[number % 2], f"m{number}", tool_calls=calls)
-        yield store
+    await session_db.create_session(
+        "s", "api_server", model="m", model_config={"_branched_from": "older", "max_iterations": 9}, user_id="u",
+        session_key="key", cwd="/w", system_prompt="Be brief.",
+    )  # fmt: skip
+    await session_db.set_session_title("s", "Case")
+    for number in range(6):
+        calls = [{"id": "c", "function": {"name": "n", "arguments": "{}"}}] if number == 3 else None
+        await session_db.append_message("s", ("user", "assistant")[number % 2], f"m{number}", tool_calls=calls)
+    return session_db
 
 
 async def everything(db: SessionDB) -> Any:

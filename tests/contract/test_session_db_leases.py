@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,13 @@ TELLS_STARTS = Path("/proc/self/stat").exists()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock(session_clock: ManualClock) -> ManualClock:
+    return session_clock
 
 
 @pytest.fixture
-async def db(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SessionDB]:
-    async with SessionDB(tmp_path / "hermes.db", clock=clock) as store:
-        yield store
+def db(session_db: SessionDB) -> SessionDB:
+    return session_db
 
 
 async def chain(db: SessionDB, *ids: str) -> None:

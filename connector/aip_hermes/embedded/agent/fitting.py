@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.keeping import LOSSES, Keeper
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelRequest, whole_reply
 from aip_hermes.embedded.agent.windows import Window, estimated_tokens, split
-from aip_hermes.embedded.session_db import CompressionSessionBusyError, repair_message_sequence
+from aip_hermes.embedded.session_db import CompressionSessionBusyError, Usage, repair_message_sequence
 from aip_hermes.embedded.session_db.columns import text_of
 from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
 from aip_hermes.ports import Clock
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 COOLDOWN_S: Final = 600.0
 _LOCK_S: Final = 900.0
+_TASK: Final = "compression"
 _SHOWN_CHARS: Final = 4_000
 _INSTRUCTION: Final = (
     "You shorten conversations. Write down what somebody needs who goes on with this one: facts, decisions, names and "
@@ -109,7 +110,17 @@ class Fitter:
             log.warning("compression.not_published", cause=type(exc).__name__)
             return False
         self._not_before = 0.0
+        await self._account(keeper, reply.usage)
         return True
+
+    async def _account(self, keeper: Keeper, usage: Usage) -> None:
+        """Count what the summary used by its model; the row's own sums are those of the conversation."""
+        if keeper.db is None:
+            return
+        try:
+            await keeper.db.record_auxiliary_usage(keeper.session_id, _TASK, model=self._model.name, **asdict(usage))
+        except LOSSES as exc:
+            log.warning("compression.usage_not_counted", cause=type(exc).__name__)
 
     async def _publish(self, keeper: Keeper, compacted: list[dict[str, Any]], holder: str | None) -> None:
         """Write it down, then let the conversation go on with it."""

@@ -21,7 +21,7 @@ _NEEDED: Final = (
     "get_messages_as_conversation", "get_turn_ground", "try_acquire_session_turn_lease",
     "acquire_session_turn_lease", "refresh_session_turn_lease", "release_session_turn_lease",
     "try_acquire_compression_lock", "release_compression_lock", "archive_and_compact", "publish_compression_child",
-    "record_compression_failure",
+    "record_compression_failure", "record_auxiliary_usage",
 )  # fmt: skip
 
 _REASONS: Final[Mapping[str, str]] = {
