@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,11 @@ from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.columns import SESSION_COLUMNS
 from aip_hermes.embedded.session_db.errors import SessionExportTooLargeError
 from aip_hermes.embedded.session_db.import_check import ImportLimits
-from tests.support.runtime_clock import ManualClock
 
 
 @pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
-    async with SessionDB(tmp_path / "hermes.db", clock=ManualClock()) as opened:
-        yield opened
+def db(session_db: SessionDB) -> SessionDB:
+    return session_db
 
 
 def session(session_id: str, *words: str, **members: Any) -> dict[str, Any]:

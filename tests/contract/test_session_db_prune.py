@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +11,20 @@ import pytest
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded.session_db import SessionDB
 from tests.support.runtime_clock import ManualClock
+from tests.support.session_stores import OpenStore
 
 DAY_MS = 86_400_000
 DAY_S = 86_400
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def db(session_db: SessionDB) -> SessionDB:
+    return session_db
 
 
 @pytest.fixture
-async def db(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SessionDB]:
-    async with SessionDB(tmp_path / "hermes.db", clock=clock) as opened:
-        yield opened
+def clock(session_clock: ManualClock) -> ManualClock:
+    return session_clock
 
 
 async def add(db: SessionDB, session_id: str, *words: str, ended: bool = True, **fields: Any) -> str:
@@ -42,13 +40,11 @@ async def ids(db: SessionDB) -> set[str]:
     return {row["id"] for row in await db.list_sessions_rich(limit=1000, include_children=True, include_archived=True)}
 
 
-def change(path: Path, session_id: str, **columns: object) -> None:
+async def change(db: SessionDB, session_id: str, **columns: object) -> None:
     """Give a row what no method of this store writes."""
-    raw = sqlite3.connect(path)
-    with raw:
-        for name, value in columns.items():
-            raw.execute(f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, session_id))  # noqa: S608
-    raw.close()
+    values = ", ".join(f"{name} = :{name}" for name in columns)
+    asked = {**columns, "id": session_id}
+    await db.write(lambda c: c.execute(f"UPDATE sessions SET {values} WHERE id = :id", asked))  # noqa: S608
 
 
 @pytest.mark.requirement("session-store:prune:ended")
@@ -170,7 +166,7 @@ async def test_each_filter_means_the_same_rows_for_every_method(db: SessionDB, c
     for name in ("ended", "open"):
         await add(db, name, "w", "w", ended=name == "ended")
     for name in ("ended", "open"):
-        change(db.path, name, **{key: value for key, value in ROW.items() if name == "ended" or key != "title"})
+        await change(db, name, **{key: value for key, value in ROW.items() if name == "ended" or key != "title"})
     clock.advance(91 * DAY_MS)
 
     for filters, meant in FILTERS:
@@ -180,7 +176,7 @@ async def test_each_filter_means_the_same_rows_for_every_method(db: SessionDB, c
             assert await db.count_open_prune_matches(**filters) == int(meant), filters
         assert await db.archive_sessions(**filters) == int(meant), filters
         if meant:
-            change(db.path, "ended", archived=0)
+            await change(db, "ended", archived=0)
 
     for filters, meant in FILTERS:
         if not meant:
@@ -213,7 +209,7 @@ async def test_what_is_idle_is_put_away_with_the_rows_before_its_compressions(
         await add(db, f"{chain}-2", "w", ended=False, parent_session_id=f"{chain}-1")
     await add(db, "open", "w", ended=False)
     await add(db, "pinned", "w")
-    change(db.path, "pinned", pinned=1)
+    await change(db, "pinned", pinned=1)
     clock.advance(30 * DAY_MS)
     await db.append_message("live-2", "user", "again")
     clock.advance(1)
@@ -226,11 +222,11 @@ async def test_what_is_idle_is_put_away_with_the_rows_before_its_compressions(
 
 @pytest.mark.requirement("session-store:prune:now-and-then")
 async def test_of_two_processes_one_prunes_within_the_interval(
-    db: SessionDB, clock: ManualClock, tmp_path: Path
+    db: SessionDB, clock: ManualClock, session_store: OpenStore
 ) -> None:
     await add(db, "old", "w" * 100_000)
     clock.advance(90 * DAY_MS)
-    async with SessionDB(tmp_path / "hermes.db", clock=clock) as other:
+    async with session_store() as other:
         done = await asyncio.gather(db.maybe_auto_prune_and_vacuum(), other.maybe_auto_prune_and_vacuum())
     quiet = {"skipped": True, "pruned": 0, "vacuumed": False}
     assert sorted(done, key=lambda each: each["skipped"]) == [

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import SessionDB
 from tests.support.runtime_clock import ManualClock
 
@@ -16,9 +15,8 @@ MANY = 40_500
 
 
 @pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
-    async with SessionDB(tmp_path / "hermes.db", clock=ManualClock()) as opened:
-        yield opened
+def db(session_db: SessionDB) -> SessionDB:
+    return session_db
 
 
 async def add(db: SessionDB, session_id: str, *words: str, **fields: Any) -> str:
@@ -37,12 +35,9 @@ async def ids(db: SessionDB) -> set[str]:
     return {row["id"] for row in await db.list_sessions_rich(limit=100_000, include_children=True)}
 
 
-def counted(path: Path, table: str) -> int:
-    raw = sqlite3.connect(path)
-    try:
-        return int(raw.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])  # noqa: S608 - a name of our own
-    finally:
-        raw.close()
+async def counted(db: SessionDB, table: str) -> int:
+    (row,) = await db.read(lambda c: c.execute(f"SELECT COUNT(*) AS number FROM {table}"))  # noqa: S608 - our own name
+    return int(row["number"])
 
 
 @pytest.mark.requirement("session-store:delete:lineage")
@@ -64,7 +59,7 @@ async def test_subagents_go_with_their_parent_and_every_other_child_stays_withou
         assert row is not None
         assert row["parent_session_id"] is None
     assert [m["content"] for m in await db.get_messages("fork")] == ["f"]
-    assert counted(db.path, "messages") == 3
+    assert await counted(db, "messages") == 3
 
 
 @pytest.mark.requirement("session-store:delete:lineage")
@@ -80,12 +75,12 @@ async def test_a_prompt_goes_with_its_last_user(db: SessionDB) -> None:
     await add(db, "c", system_prompt="alone")
 
     await db.delete_sessions(["a", "c"])
-    assert counted(db.path, "system_prompts") == 1
+    assert await counted(db, "system_prompts") == 1
     kept = await db.get_session("b")
     assert kept is not None
     assert kept["system_prompt"] == "shared"
     await db.delete_session("b")
-    assert counted(db.path, "system_prompts") == 0
+    assert await counted(db, "system_prompts") == 0
 
 
 @pytest.mark.requirement("session-store:delete:lineage")
@@ -161,20 +156,18 @@ async def test_all_empty_rows_go_but_for_those_that_are_open(db: SessionDB) -> N
 
 
 @pytest.mark.requirement("session-store:delete:empty")
-async def test_ghosts_are_empty_rows_that_a_terminal_left_a_day_ago(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with SessionDB(tmp_path / "hermes.db", clock=clock) as db:
-        await add(db, "ghost", source="tui")
-        await add(db, "said", "w", source="tui")
-        await add(db, "other", source="cli")
-        await add(db, "open", source="tui")
-        clock.advance(86_400_001)
-        await add(db, "young", source="tui")
-        for name in ("ghost", "said", "other", "young"):
-            await db.end_session(name, "done")
+async def test_ghosts_are_empty_rows_that_a_terminal_left_a_day_ago(db: SessionDB, session_clock: ManualClock) -> None:
+    await add(db, "ghost", source="tui")
+    await add(db, "said", "w", source="tui")
+    await add(db, "other", source="cli")
+    await add(db, "open", source="tui")
+    session_clock.advance(86_400_001)
+    await add(db, "young", source="tui")
+    for name in ("ghost", "said", "other", "young"):
+        await db.end_session(name, "done")
 
-        assert await db.prune_empty_ghost_sessions() == 1
-        assert await ids(db) == {"said", "other", "open", "young"}
+    assert await db.prune_empty_ghost_sessions() == 1
+    assert await ids(db) == {"said", "other", "open", "young"}
 
 
 @pytest.mark.requirement("session-store:delete:files")
@@ -203,28 +196,23 @@ async def test_a_folder_that_is_not_there_keeps_no_row(db: SessionDB, tmp_path: 
     assert await ids(db) == set()
 
 
-def fill(path: Path, number: int) -> None:
-    """Put ended rows with a message each into a store that is closed."""
-    raw = sqlite3.connect(path)
-    with raw:
-        raw.executemany(
-            "INSERT INTO sessions (id, source, started_at, ended_at, end_reason) VALUES (?, 'cli', 1, 2, 'done')",
-            ((f"s{one}",) for one in range(number)),
+def fill(connection: Connection) -> None:
+    """Make ended rows with a message each."""
+    for one in range(MANY):
+        row = {"id": f"s{one}"}
+        connection.execute(
+            "INSERT INTO sessions (id, source, started_at, ended_at, end_reason) VALUES (:id, 'cli', 1, 2, 'done')", row
         )
-        raw.execute(
-            "INSERT INTO messages (session_id, role, content, timestamp) SELECT id, 'user', 'w', 1 FROM sessions"
+        connection.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp) VALUES (:id, 'user', 'w', 1)", row
         )
-    raw.close()
 
 
 @pytest.mark.requirement("session-store:delete:any-number")
-async def test_more_rows_than_a_statement_can_list_are_put_away_and_removed(tmp_path: Path) -> None:
-    path = tmp_path / "hermes.db"
-    async with SessionDB(path) as db:
-        await add(db, "kept")
-    fill(path, MANY)
-    async with SessionDB(path) as db:
-        assert await db.archive_sessions() == MANY
-        assert await db.delete_sessions(f"s{one}" for one in range(0, MANY, 2)) == MANY // 2
-        assert await db.prune_sessions() == MANY // 2
-    assert counted(path, "sessions") == counted(path, "messages") == 1
+async def test_more_rows_than_a_statement_can_list_are_put_away_and_removed(db: SessionDB) -> None:
+    await add(db, "kept")
+    await db.write(fill)
+    assert await db.archive_sessions() == MANY
+    assert await db.delete_sessions(f"s{one}" for one in range(0, MANY, 2)) == MANY // 2
+    assert await db.prune_sessions() == MANY // 2
+    assert (await counted(db, "sessions"), await counted(db, "messages")) == (1, 0)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.usage import Report, coalesced
-from tests.support.runtime_clock import ManualClock
+from tests.support.session_stores import OpenStore
 
 SUMS = (
     "input_tokens",
@@ -26,9 +24,8 @@ ROUTE = ("model", "billing_provider", "billing_base_url", "billing_mode")
 
 
 @pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
-    async with SessionDB(tmp_path / "hermes.db", clock=ManualClock()) as opened:
-        yield opened
+def db(session_db: SessionDB) -> SessionDB:
+    return session_db
 
 
 async def of(db: SessionDB, session_id: str, *names: str) -> tuple[Any, ...]:
@@ -94,9 +91,7 @@ async def test_sums_by_model_go_with_their_session(db: SessionDB) -> None:
     await db.record_auxiliary_usage("t", "title", model="m", input_tokens=1)
     assert await db.delete_sessions(["s", "t"]) == 2
     assert await db.get_model_usage("s") == []
-    raw = sqlite3.connect(db.path)
-    assert raw.execute("SELECT COUNT(*) FROM model_usage").fetchone() == (0,)
-    raw.close()
+    assert await db.read(lambda c: c.execute("SELECT * FROM model_usage")) == []
 
 
 @pytest.mark.requirement("session-store:usage:impossible")
@@ -138,11 +133,10 @@ def test_only_neighbours_of_one_session_and_route_become_one_report() -> None:
 
 
 @pytest.mark.requirement("session-store:usage:queue")
-async def test_closing_stores_what_is_queued(tmp_path: Path) -> None:
-    path = tmp_path / "hermes.db"
-    async with SessionDB(path) as db:
+async def test_closing_stores_what_is_queued(session_store: OpenStore) -> None:
+    async with session_store() as db:
         await db.queue_token_counts("s", 5)
-    async with SessionDB(path) as db:
+    async with session_store() as db:
         assert await of(db, "s", "input_tokens") == (5,)
     with pytest.raises(RuntimeError):
         await db.queue_token_counts("s", 5)
