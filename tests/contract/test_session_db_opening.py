@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aip_hermes.database import StoreClosed, StoreRefused, StoreUnavailable
+from aip_hermes.database.migrations import apply, load
 from aip_hermes.embedded.session_db import (
     CompressionSessionBusyError,
     CompressionSessionClosedError,
@@ -18,6 +20,7 @@ from aip_hermes.embedded.session_db import (
     UnknownSession,
     classify_session_failure,
 )
+from aip_hermes.embedded.session_db.store_file import APPLICATION_ID
 from tests.support.session_stores import OpenStore
 
 
@@ -200,3 +203,36 @@ def test_a_method_can_be_called_as_the_one_of_hermes_agent(name: str) -> None:
     wanted = SIGNATURES[name].split()
     given = [p for p in inspect.signature(function).parameters if p != "self"]
     assert given[: len(wanted)] == wanted
+
+
+@pytest.mark.requirement("session_db:open:migrated")
+async def test_a_file_of_the_first_release_is_brought_up_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    first = load("aip_hermes.embedded.session_db.migrations")[:2]
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        apply(old, first, name=path.name, now_ms=0)
+        old.execute(
+            "INSERT INTO sessions (id, source, started_at, end_reason, ended_at) VALUES ('a','cli',1,'compression',3)"
+        )
+        old.execute(
+            "INSERT INTO sessions (id, source, started_at, parent_session_id, message_count, newest_message_at, preview)"
+            " VALUES ('b', 'cli', 2, 'a', 1, 9, 'hello')"
+        )
+        old.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('b', 'user', 'hello', 9)")
+
+    async with SessionDB(path, read_only=True) as db:
+        with pytest.raises(StoreRefused):
+            await db.get_session("a")
+    async with SessionDB(path) as db:
+        (entry,) = await db.list_sessions_rich(order_by_last_active=True)
+        assert (entry["id"], entry["_lineage_root_id"], entry["last_active"], entry["preview"]) == (
+            "b",
+            "a",
+            9.0,
+            "hello",
+        )
+        assert await db.resolve_resume_session_id("a") == "b"
+        assert [hit["session_id"] for hit in await db.search_messages("hello")] == ["b"]
+        await db.append_message("b", "assistant", "hi")
+        assert await db.message_count("b") == 2

@@ -20,6 +20,11 @@ PROMISES = (
         sentence="A file of another program, and one that a newer program made, are refused and not touched.",
     ),
     Promise(
+        id="session_db:open:migrated",
+        source=_SESSIONS + "3; design §6",
+        sentence="A file of an earlier release is brought up by its first writer, and keeps all that is in it.",
+    ),
+    Promise(
         id="session_db:names",
         source=_SESSIONS + "5",
         sentence="The methods have the names and parameters of hermes-agent's, in their order.",
