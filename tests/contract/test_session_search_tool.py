@@ -41,7 +41,11 @@ async def db(session_db: SessionDB, session_clock: ManualClock) -> SessionDB:
     for name, source in (("trip", "cli"), ("night", "cron"), ("fleet", "subagent"), ("talk", "telegram")):
         session_clock.advance(60_000)
         await session_db.create_session(name, source, model="m")
-        await said(session_db, name, *(f"{name} {place}" for place in range(20)), "we saw a zebra", "nice", "bye")
+        words = [*(f"{name} {place}" for place in range(20)), "we saw a zebra", "nice", "bye"]
+        roles = ("user", "assistant")
+        await session_db.append_messages_batch(
+            name, [{"role": roles[place % 2], "content": word} for place, word in enumerate(words)]
+        )
     return session_db
 
 
