@@ -19,7 +19,7 @@ test: $(STAMP) ## Run the suite.
 test-real: $(STAMP) ## The same against a real hermes-agent, which is installed into .venv-hermes and started by the tests.
 	AIP_HERMES_REAL=1 $(BIN)/python -m pytest -q tests/real $(TESTS)
 
-soak: $(STAMP) ## Kill a server under 20,000 mixed actions, and walkers of a lifecycle 50 times; check all. Shorter: SOAK=500.
+soak: $(STAMP) ## Kill a server under 20,000 mixed actions, walkers of a lifecycle, endpoints in their turns; check all. Shorter: SOAK=500.
 	$(BIN)/python -m tests.soak $(SOAK)
 
 check: $(STAMP) ## What CI checks besides the tests.

@@ -1,13 +1,14 @@
 """`make soak`: 20,000 mixed actions from several processes, their server killed every few seconds; then walkers of a
-lifecycle, killed fifty times.
+lifecycle, killed fifty times; then endpoints, killed thirty times at each kind of moment of a turn and at their start.
 
     make soak                     all of it
     make soak SOAK="500 --seed 7" a small one, with the chances of another day
-    make soak SOAK="0 --walker-kills 50"
+    make soak SOAK="0 --walker-kills 50 --endpoint-kills 0"
 
 Half of the kills of servers come from outside at a random moment, half at a random fault point; some servers die while
 they start. Exit 0 only when what the clients were told, what the store holds and what the provider saw agree, and the
-walkers left exactly the sessions, turns and forks that were meant.
+walkers left exactly the sessions, turns and forks that were meant, and each endpoint held what the one before it had
+made durable.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ from tests.support.counting_hermes import Provider, running_provider
 from tests.support.crash_stage import Forks, running_forks
 from tests.support.lifecycle_kills import walked
 from tests.support.server_serving import written_settings
+from tests.support.session_kills import MOMENTS, killed_starts, killed_turns
 
 ACTIONS, WALKER_KILLS, FEWEST_KILLS = 20_000, 50, 5
+ENDPOINT_KILLS, FEWEST_ENDPOINT_KILLS = 30, 2
 PASSES = 200
 """A fault point lets at most that many go by before it kills."""
 
@@ -53,12 +56,23 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--walker-kills", type=int, help=f"{WALKER_KILLS}; in a smaller soak fewer, and at least {FEWEST_KILLS}"
     )
+    parser.add_argument(
+        "--endpoint-kills", type=int, help=f"{ENDPOINT_KILLS} for each kind of moment; in a smaller soak fewer"
+    )
     asked = parser.parse_args(arguments)
-    kills = asked.walker_kills
-    if kills is None:
-        kills = min(max(WALKER_KILLS * asked.actions // ACTIONS, FEWEST_KILLS), WALKER_KILLS)
+    walker_kills = _share(asked, asked.walker_kills, WALKER_KILLS, FEWEST_KILLS)
+    endpoint_kills = _share(asked, asked.endpoint_kills, ENDPOINT_KILLS, FEWEST_ENDPOINT_KILLS)
     # One after the other, whatever the first one found.
-    return max(_serve_and_kill(asked) if asked.actions else 0, _walk_and_kill(kills, seed=asked.seed) if kills else 0)
+    return max(
+        _serve_and_kill(asked) if asked.actions else 0,
+        _walk_and_kill(walker_kills, seed=asked.seed) if walker_kills else 0,
+        _kill_endpoints(endpoint_kills, seed=asked.seed) if endpoint_kills else 0,
+    )
+
+
+def _share(asked: argparse.Namespace, wanted: int | None, most: int, fewest: int) -> int:
+    """Return how many kills were asked for, else as large a part of `most` as the actions are of all."""
+    return min(max(most * asked.actions // ACTIONS, fewest), most) if wanted is None else wanted
 
 
 def _serve_and_kill(asked: argparse.Namespace) -> int:
@@ -83,6 +97,26 @@ def _walk_and_kill(kills: int, *, seed: int) -> int:
         wrong = asyncio.run(walked(Path(name), kills=kills, seed=seed, on_kill=lambda _: progress.more(1)))
     progress.end()
     sys.stdout.write(f"{kills} kills of walkers in {time.monotonic() - began:.0f} s, seed {seed}: {_told(wrong)}\n")
+    for sentence in wrong:
+        sys.stdout.write(f"WRONG: {sentence}\n")
+    return 1 if wrong else 0
+
+
+def _kill_endpoints(kills: int, *, seed: int) -> int:
+    total, began = (len(MOMENTS) + 1) * kills, time.monotonic()
+    progress = _Progress("{done} of {wanted} times an endpoint was killed", total)
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="aip-soak-") as name, running_forks() as forks:
+        for work in (killed_turns, killed_starts):
+            folder = Path(name) / work.__name__
+            folder.mkdir()
+            try:
+                asyncio.run(work(folder, forks, kills=kills, seed=seed, on_kill=lambda: progress.more(1)))
+            except AssertionError as error:
+                wrong.append(f"{work.__name__}: {str(error) or 'not as it must be'}")
+    progress.end()
+    sys.stdout.write(f"{total} kills of endpoints in {time.monotonic() - began:.0f} s, seed {seed}: ")
+    sys.stdout.write("not as meant\n" if wrong else "every durable row is there, once\n")
     for sentence in wrong:
         sys.stdout.write(f"WRONG: {sentence}\n")
     return 1 if wrong else 0
