@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from aip_hermes.ports import Clock
-from aip_hermes.runtime.waiting import Overrun, within
+from aip_hermes.runtime.waiting import Overrun, Wake, within
 
 __all__ = ["BROKEN_REST_S", "Background"]
 
@@ -40,6 +40,13 @@ class Background:
         self._work.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    async def outlast(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what `work` returns; who is cancelled while it waits leaves it running."""
+        wake = Wake()
+        task = self.start(wake.around(work))
+        await wake.sleep()
+        return task.result()
 
     def start_alone(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """As `start`, for work that nobody listens to: what breaks it is logged."""

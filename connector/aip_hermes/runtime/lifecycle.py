@@ -40,6 +40,8 @@ def _move(cause: str, statement: str, sources: tuple[State, ...], target: State,
 
 MOVES: Final[tuple[Move, ...]] = (
     _move("a submission passes its checks", "claim_action", (), "running"),
+    _move("a safe read succeeded; it is stored with its end", "claim_ended", (), "completed"),
+    _move("a safe read failed; it is stored with its end", "claim_ended", (), "failed"),
     _move("the same submission again, after a failure that binds nobody", "claim_next_attempt", ("failed",), "running",
           "free"),
     _move("the requester asked for mode async", "enqueue_action", ("running",), "queued", "attempt", "unsent"),

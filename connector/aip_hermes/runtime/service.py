@@ -358,7 +358,7 @@ class Runtime:
         if self._stopping:
             work.close()
             raise RuntimeStopping("the server is stopping; send the request again later")
-        return await asyncio.shield(self._background.start(work))
+        return await self._background.outlast(work)
 
     def _go_on(self, unfinished: Unfinished) -> None:
         for submission in unfinished.interrupted:

@@ -14,11 +14,15 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from aip_hermes.server.joined import JoinedAnswers
+
 __all__ = ["REQUEST_S", "PatientProtocol", "Unreadable"]
 
 REQUEST_S: Final = 60.0
 """For a whole request from its first byte (of a new connection: from its beginning), and for each stalled answer."""
 
+
+_MAX_HEAD_BYTES: Final = 64 * 1024
 
 Unreadable = Callable[[], bytes]
 """Returns the JSON text that answers bytes which are no HTTP request."""
@@ -37,6 +41,7 @@ class PatientProtocol(H11Protocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = JoinedAnswers(h11.SERVER, self.config.h11_max_incomplete_event_size or _MAX_HEAD_BYTES)
         self._sending: asyncio.TimerHandle | None = None
         self._taking: asyncio.TimerHandle | None = None
 
