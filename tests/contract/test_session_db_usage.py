@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.embedded.session_db import SessionDB, Usage
 from aip_hermes.embedded.session_db.usage import Report, coalesced
 from tests.support.session_stores import OpenStore
 
@@ -83,6 +83,19 @@ async def test_sums_by_model_hold_what_was_added_and_side_tasks_count_there_alon
         ("small", "p", "", 5, 5, 1, None),
     ]
     assert await of(db, "s", "input_tokens", "output_tokens") == (999, 999)
+
+
+@pytest.mark.requirement("session-store:usage:by-model")
+async def test_what_a_turn_used_is_in_both(db: SessionDB) -> None:
+    await db.create_session("s", "cli")
+    for model in ("m", "n"):
+        usage = Usage(input_tokens=3, output_tokens=2)
+        await db.record_reply("s", "answer", finish_reason="stop", usage=usage, model=model)
+    rows = [
+        (row["model"], row["task"], row["input_tokens"], row["api_call_count"]) for row in await db.get_model_usage("s")
+    ]
+    assert rows == [("m", "", 3, 1), ("n", "", 3, 1)]
+    assert await of(db, "s", "model", "input_tokens", "api_call_count") == ("m", 6, 2)
 
 
 @pytest.mark.requirement("session-store:usage:by-model")

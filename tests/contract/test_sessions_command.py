@@ -212,6 +212,19 @@ def test_a_damaged_index_is_a_failure_that_a_repair_mends(tmp_path: Path) -> Non
     assert (len(json_lines(found.stdout)), found.stderr) == (3, "")
 
 
+@pytest.mark.requirement("sessions-command:progress")
+def test_a_terminal_shows_how_far_it_is_and_a_pipe_does_not(tmp_path: Path) -> None:
+    folder, file = filled_folder(tmp_path / "data"), tmp_path / "all.jsonl"
+    for arguments, verb in (
+        (("export", "--all", "-o", file), "exporting"),
+        (("import", file), "importing"),
+        (("prune", "--older-than", "0s"), "pruning"),
+        (("doctor", "--repair"), "indexing"),
+    ):
+        assert verb in on_terminal(*arguments, "--data", folder)
+    assert "exporting" not in sessions("export", "--all", "-o", "-", "--data", folder).stderr
+
+
 @pytest.mark.requirement("sessions-command:mendable")
 def test_what_a_person_can_mend_is_one_sentence(tmp_path: Path) -> None:
     folder = filled_folder(tmp_path / "ours")

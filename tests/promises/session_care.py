@@ -150,6 +150,11 @@ PROMISES = (
         "server runs.",
     ),
     Promise(
+        id="sessions-command:progress",
+        source="issue 6",
+        sentence="Export, import, prune and the making of the index show on a terminal how far they are.",
+    ),
+    Promise(
         id="sessions-command:mendable",
         source="issue 6, style anchors (command line)",
         sentence="A missing folder, a foreign, newer or older store, an unknown id and a closed pipe are one sentence "

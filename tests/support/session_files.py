@@ -77,13 +77,13 @@ def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def on_terminal(*arguments: str | Path) -> str:
-    """Run `aip-hermes sessions` with a terminal as stdout; return what a person sees, without colours."""
+    """Run `aip-hermes sessions` on a terminal; return what a person sees, without colours."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*AIP_HERMES, "sessions", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
-        stderr=subprocess.PIPE,
+        stderr=theirs,
         env={**os.environ, "COLUMNS": "200", "TERM": "xterm"},
     )
     os.close(theirs)
@@ -91,6 +91,6 @@ def on_terminal(*arguments: str | Path) -> str:
     with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):  # a terminal without a writer ends so
         while part := terminal.read(65_536):
             seen += part
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said.decode()
-    return re.sub(r"\x1b\[[0-9;]*m", "", seen.decode())
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    assert process.wait(timeout=60) == 0, text
+    return text

@@ -17,6 +17,7 @@ from aip_hermes.embedded.session_db.columns import (
 from aip_hermes.embedded.session_db.errors import CompressionSessionClosedError, UnknownSession
 from aip_hermes.embedded.session_db.lineage import compression_tip
 from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.usage import Report, add_to_model
 
 __all__ = [
     "Usage",
@@ -103,15 +104,9 @@ def record_reply(
     (row_id,) = append(
         connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed, guard=guard
     )
-    connection.execute(
-        QUERIES["add_usage"],
-        {
-            "id": scrubbed(session_id),
-            "model": model,
-            "api_calls": 1,
-            **{name: getattr(usage, name) for name in Usage.__slots__},
-        },
-    )
+    counts = {name: getattr(usage, name) for name in Usage.__slots__}
+    connection.execute(QUERIES["add_usage"], {"id": scrubbed(session_id), "model": model, "api_calls": 1, **counts})
+    add_to_model(connection, Report(session_id=session_id, model=model, api_call_count=1, **counts), now=now)
     return row_id
 
 

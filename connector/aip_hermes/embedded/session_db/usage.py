@@ -11,7 +11,7 @@ from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 
-__all__ = ["Report", "account", "account_auxiliary", "by_model", "coalesced"]
+__all__ = ["Report", "account", "account_auxiliary", "add_to_model", "by_model", "coalesced"]
 
 _COUNTS: Final = (
     "input_tokens",
@@ -101,6 +101,11 @@ def account(connection: Connection, report: Report, *, now: float) -> None:
 def account_auxiliary(connection: Connection, report: Report, *, task: str, now: float) -> None:
     """Add a report of a side task to the sums by model alone. A missing row is made."""
     connection.execute(QUERIES["make_accounted"], {"id": report.session_id, "now": now})
+    add_to_model(connection, report, task=task, now=now)
+
+
+def add_to_model(connection: Connection, report: Report, *, task: str = "", now: float) -> None:
+    """Add a report to the sums by model of a row that is there. task: '' is the conversation itself."""
     taken = {name: getattr(report, name) or "" for name in _ROUTE}
     connection.execute(QUERIES["add_model_usage"], _values(report) | taken | {"task": scrubbed(task), "now": now})
 
