@@ -236,3 +236,41 @@ async def test_optimizing_takes_deleted_words_out_of_the_file(session_store: Ope
         assert await db.optimize_fts() == 1
         assert await sound(db)
     assert b"xylophonist" not in db.path.read_bytes()
+
+
+@pytest.mark.requirement("search:rows:fresh")
+async def test_a_row_is_found_as_soon_as_it_is_stored(session_db: SessionDB, session_store: OpenStore) -> None:
+    await session_db.create_session("s", "cli")
+
+    async def stored_and_found(number: int) -> list[int]:
+        row_id = await session_db.append_message("s", "user", f"word{number}")
+        return [row_id, *await found(session_db, f"word{number}")]
+
+    pairs = await asyncio.gather(*(stored_and_found(number) for number in range(300)))
+    async with session_store() as other:
+        late = await session_db.append_message("s", "user", "latecomer")
+        assert await found(other, "latecomer") == [late]
+
+    assert all(len(pair) == 2 and pair[0] == pair[1] for pair in pairs)
+
+
+@pytest.mark.requirement("search:index:damaged")
+async def test_another_process_goes_on_after_the_index_was_given_up(session_store: OpenStore) -> None:
+    async with session_store() as one, session_store() as other:
+        await one.create_session("s", "cli")
+        await append_words(one, 0)
+        assert await found(other, "word7") == [8]
+        damage(one.path, "table-lost")
+        await append_words(one, WORDS)
+        assert not (await one.search_index_status())["indexed"]
+
+        await append_words(other, 2 * WORDS)
+        assert await found(other, "word1799") == [1800]
+        async with session_store() as healing:
+            await append_words(healing, 3 * WORDS)
+            assert await found(healing, "word2399") == [2400]
+            await append_words(other, 4 * WORDS)
+            await append_words(one, 5 * WORDS)
+            assert [await found(db, "word7") for db in (one, other, healing)] == [[8]] * 3
+            assert [await found(db, "word3599") for db in (one, other, healing)] == [[3600]] * 3
+            assert await sound(healing)

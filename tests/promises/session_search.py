@@ -38,6 +38,11 @@ PROMISES = (
         "their new text.",
     ),
     Promise(
+        id="search:rows:fresh",
+        source="issue 6",
+        sentence="A search finds every row that was stored before it began, whoever stored it.",
+    ),
+    Promise(
         id="search:rows:contents",
         source=_SESSIONS + "2.2, §8",
         sentence="Texts inside of lists and tool calls are found, whatever else a content is stops no write.",
