@@ -110,9 +110,14 @@ async def test_a_turn_whose_lease_was_lost_answers_and_says_that_it_is_not_store
         model.gate.set()
         result = await turn
         assert await db.get_session_turn_lease_holder("s") == "thief"
+        await db.append_message("s", "assistant", "of the thief", turn_lease_holder="thief")
+        await db.release_session_turn_lease("s", "thief")
+        # What was not stored is gone: the conversation is the store's.
+        assert (await agent.run_conversation("two"))["persisted"]
+        assert contents(model.requests[1]) == ["one", "of the thief", "two"]
     assert (result["final_response"], result["completed"], result["persisted"]) == ("Reply 1", True, False)
     assert result["persist_error"].startswith("SessionTurnLeaseLostError")
-    assert await texts(db) == ["one"]
+    assert await texts(db) == ["one", "of the thief", "two", "Reply 2"]
 
 
 @pytest.mark.requirement("agent:lease")

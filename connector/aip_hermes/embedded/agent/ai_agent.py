@@ -340,7 +340,7 @@ class AIAgent:
     def _go_on(self, keeper: Keeper) -> None:
         self._session_id = keeper.session_id
         self._history = keeper.messages
-        self._newest = keeper.newest if keeper.persisted else None
+        self._newest = keeper.newest
 
     def _refused(self, reason: str, error: str) -> dict[str, Any]:
         """Return the result of a turn that did not begin."""
