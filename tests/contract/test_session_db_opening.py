@@ -216,8 +216,8 @@ async def test_a_file_of_the_first_release_is_brought_up_with_all_that_is_in_it(
             "INSERT INTO sessions (id, source, started_at, end_reason, ended_at) VALUES ('a','cli',1,'compression',3)"
         )
         old.execute(
-            "INSERT INTO sessions (id, source, started_at, parent_session_id, message_count, newest_message_at, preview)"
-            " VALUES ('b', 'cli', 2, 'a', 1, 9, 'hello')"
+            "INSERT INTO sessions (id, source, started_at, parent_session_id, message_count, newest_message_at,"
+            " preview) VALUES ('b', 'cli', 2, 'a', 1, 9, 'hello')"
         )
         old.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('b', 'user', 'hello', 9)")
 
