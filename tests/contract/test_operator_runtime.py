@@ -66,6 +66,20 @@ async def test_a_question_ends_its_action_and_another_one_answers_it(site: KitSi
     assert (site.starts("/v1/runs"), site.starts("/approval")) == (1, 1)
 
 
+@pytest.mark.requirement("action:cancel:ended-question")
+async def test_an_action_that_ended_with_a_question_is_over_and_its_cancel_stops_nothing(site: KitSite) -> None:
+    asking = site.action("operator", input=OBJECTIVE, idempotency_key="ask")
+    site.provider.on("GET", "/events", reply_stream(told(STARTED, ASKS)), times=1)
+    async with site.open() as runtime:
+        asked = await site.approved(runtime, asking)
+        before = await runtime.events(asking.id, site.caller)
+        cancelled = await runtime.cancel(asking.id, site.caller)
+        after = await runtime.events(asking.id, site.caller)
+    assert (asked.status, cancelled.wire()) == ("requires_human", asked.wire())
+    assert after.wire()["events"] == before.wire()["events"]
+    assert site.starts("/stop") == 0
+
+
 @pytest.mark.requirement("hermes:operator:one-start")
 async def test_nothing_is_started_before_somebody_approved(site: KitSite) -> None:
     action = site.action("operator", input=OBJECTIVE, idempotency_key="run")
