@@ -36,12 +36,12 @@ class StoreFile:
     """
 
     def __init__(
-        self, dsn_or_path: Path | str | None = None, read_only: bool = False, *, clock: Clock | None = None
+        self, dsn_or_path: os.PathLike[str] | str | None = None, read_only: bool = False, *, clock: Clock | None = None
     ) -> None:
         self._clock: Clock = clock or SystemClock()
         self._closed = False
         self._database = Database(
-            default_path() if dsn_or_path is None else dsn_or_path,
+            os.fspath(default_path() if dsn_or_path is None else dsn_or_path),
             migrations="aip_hermes.embedded.session_db.migrations",
             application_id=APPLICATION_ID,
             read_only=read_only,
