@@ -14,6 +14,7 @@ from aip_hermes.embedded.agent.windows import Window, split
 from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
 from aip_hermes.hermes_api import is_continuation_id
 from tests.support.agent_models import ScriptedModel, contents, tool_call
+from tests.support.embedded_endpoint import endpoint
 from tests.support.runtime_clock import ManualClock
 
 SMALL = 1_000
@@ -112,6 +113,20 @@ async def test_a_rotation_goes_on_in_a_child_which_others_follow(db: SessionDB) 
     assert begun(contents(model.requests[-1]))[-3:] == ["who?", "from", "then?"]
     assert await db.resolve_resume_session_id("s") == child
     assert len(await db.get_messages(child)) == 10
+
+
+@pytest.mark.requirement("agent:compression:endpoint")
+@pytest.mark.parametrize("window", [SMALL, None])
+async def test_an_endpoint_compresses_in_place_where_it_knows_the_window(tmp_path: Path, window: int | None) -> None:
+    model = SummingModel()
+    async with endpoint(tmp_path, model=model, model_window=window) as hermes:
+        await hermes.create("s")
+        for number in range(1, 6):
+            assert (await hermes.chat("s", long(number))).json()["session_id"] == "s"
+        resolved, rows = await hermes.messages("s")
+    assert (resolved, len(model.summaries)) == ("s", 1 if window else 0)
+    assert len(rows) == (6 if window else 10)
+    assert any(str(row["content"]).startswith(SUMMARY_MARK) for row in rows) is (window is not None)
 
 
 @pytest.mark.requirement("agent:overtaken")

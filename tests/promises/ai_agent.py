@@ -131,6 +131,12 @@ PROMISES = (
         "into a linked child, and no call is parted from its result.",
     ),
     Promise(
+        id="agent:compression:endpoint",
+        source="Sessions §10; issue 6",
+        sentence="An endpoint that knows what its model reads compresses a conversation that outgrows it in place; the "
+        "session's id stays, and without that knowledge nothing is compressed.",
+    ),
+    Promise(
         id="agent:compression:failed",
         source="Sessions §10",
         sentence="A summary that fails changes nothing, is noted on the row, and is not tried again by itself for a "

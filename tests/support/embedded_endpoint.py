@@ -192,6 +192,7 @@ async def endpoint(
     db: SessionDB | None = None,
     clock: Clock | None = None,
     max_concurrent_runs: int = 10,
+    model_window: int | None = None,
 ) -> AsyncIterator[Running]:
     """Yield an endpoint in this process, its lifespan included."""
     async with db or SessionDB(folder / "hermes.db", clock=clock) as store:
@@ -203,6 +204,7 @@ async def endpoint(
             faults=faults,
             clock=clock,
             max_concurrent_runs=max_concurrent_runs,
+            model_window=model_window,
         )
         async with app.router.lifespan_context(app), asgi_client(app) as client:
             yield Running(client=client, db=store)

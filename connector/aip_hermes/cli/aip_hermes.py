@@ -109,10 +109,14 @@ def serve(config: Path, port: int | None, endpoint_url: str | None, until_stdin_
 @click.option("--model", default="offline", show_default=True, help="`offline`, or the name of a model at --model-url.")
 @click.option("--model-url", metavar="URL", help="An OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1.")
 @click.option("--model-key-file", type=FILE, help="File (0600) with that endpoint's key.")
+@click.option(
+    "--model-window", type=click.IntRange(min=1), metavar="TOKENS",
+    help="What the model reads at most: longer conversations are summed up in their rows. Without it none is.",
+)  # fmt: skip
 @_until_stdin_closes
 def hermes(
     data: Path, port: int, quirks: tuple[str, ...], faults: tuple[str, ...], model: str,
-    model_url: str | None, model_key_file: Path | None, until_stdin_closes: bool,
+    model_url: str | None, model_key_file: Path | None, model_window: int | None, until_stdin_closes: bool,
 ) -> None:  # fmt: skip
     """Run the embedded Hermes alone.
 
@@ -125,7 +129,7 @@ def hermes(
     run(
         run_hermes(
             folder=data, port=port, quirks=quirks, faults=faults, model=model, model_url=model_url,
-            model_key_file=model_key_file, until_stdin_closes=until_stdin_closes,
+            model_key_file=model_key_file, model_window=model_window, until_stdin_closes=until_stdin_closes,
         )
     )  # fmt: skip
 

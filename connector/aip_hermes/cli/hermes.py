@@ -27,6 +27,7 @@ async def run_hermes(
     model: str,
     model_url: str | None,
     model_key_file: Path | None,
+    model_window: int | None,
     until_stdin_closes: bool,
 ) -> None:
     """Serve `folder` on loopback until told to stop. The key is made on first start: `folder`/key.
@@ -55,7 +56,7 @@ async def run_hermes(
         except UnsafeKey as error:
             raise CannotServe(f"{key_file}: {error}; delete the file and a new key is made") from None
         application = await stack.enter_async_context(
-            open_endpoint(folder, key=key, model=chosen, quirks=quirks, faults=faults)
+            open_endpoint(folder, key=key, model=chosen, quirks=quirks, faults=faults, model_window=model_window)
         )
         listener = stack.enter_context(
             listen("127.0.0.1", port, advice="choose another with --port (0 picks a free one)")

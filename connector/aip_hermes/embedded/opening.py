@@ -28,6 +28,7 @@ async def open_endpoint(
     quirks: Iterable[str] = (),
     faults: Iterable[str] = (),
     model_name: str = "hermes-agent",
+    model_window: int | None = None,
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> AsyncIterator[Starlette]:
@@ -47,6 +48,7 @@ async def open_endpoint(
                 quirks=quirks,
                 faults=faults,
                 model_name=model_name,
+                model_window=model_window,
                 clock=clock,
                 new_id=new_id,
             )

@@ -15,6 +15,7 @@ import structlog
 
 from aip_hermes.embedded.agent.compressing import compressed
 from aip_hermes.embedded.agent.finishing import finished
+from aip_hermes.embedded.agent.fitting import Fitter
 from aip_hermes.embedded.agent.holding import LeaseTimeout, TurnLease, let_go
 from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.loop import Agent
@@ -22,6 +23,7 @@ from aip_hermes.embedded.agent.models import Model
 from aip_hermes.embedded.agent.queues import Queues
 from aip_hermes.embedded.agent.taking import HistoryUnreadable, Order, TurnResult, take
 from aip_hermes.embedded.agent.tools import command_registry
+from aip_hermes.embedded.agent.windows import Window
 from aip_hermes.embedded.session_db import GrantStore, SessionDB
 from aip_hermes.embedded.session_db.holders import process_holder
 from aip_hermes.ports import Clock, new_id
@@ -41,13 +43,19 @@ class TooManyTurns(Exception):
 
 
 class Turns:
-    """Runs turns on a borrowed store and a borrowed model. at_once: how many routes with a cap let run; 0: any."""
+    """Runs turns on a borrowed store and a borrowed model. at_once: how many routes with a cap let run; 0: any.
 
-    def __init__(self, *, db: SessionDB, model: Model, clock: Clock, at_once: int = 10) -> None:
+    window: what the model reads; conversations that outgrow it are compressed in place. None: they never are.
+    """
+
+    def __init__(
+        self, *, db: SessionDB, model: Model, clock: Clock, at_once: int = 10, window: Window | None = None
+    ) -> None:
         self._db = db
         self._model = model
         registry = command_registry(GrantStore(db, clock=clock))
-        self._agent = Agent(model=model, toolbox=registry.chosen(None, None), clock=clock)
+        fitter = None if window is None else Fitter(model=model, clock=clock, window=window)
+        self._agent = Agent(model=model, toolbox=registry.chosen(None, None), clock=clock, fitting=fitter)
         self._queues = Queues()
         self._clock = clock
         self._running: set[asyncio.Task[Any]] = set()

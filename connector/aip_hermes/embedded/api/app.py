@@ -17,6 +17,7 @@ from starlette.routing import Route
 from aip_hermes.embedded.agent import Model, Turns
 from aip_hermes.embedded.agent.queues import Queues
 from aip_hermes.embedded.agent.runs import Runs
+from aip_hermes.embedded.agent.windows import Window
 from aip_hermes.embedded.api import chat, chat_stream, completions, jobs, listings, reads, responses, runs, sessions
 from aip_hermes.embedded.api.answers import Refusal, plain_failure
 from aip_hermes.embedded.api.endpoint import Endpoint, chosen_quirks
@@ -77,6 +78,7 @@ def build_app(
     faults: Iterable[str] = (),
     model_name: str = "hermes-agent",
     max_concurrent_runs: int = 10,
+    model_window: int | None = None,
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> Starlette:
@@ -85,13 +87,15 @@ def build_app(
     db, model: borrowed; who opened them closes them, after the application's lifespan has ended. Ending the lifespan
     stops running turns, whose user rows stay. key: at least 16 characters. quirks: names of QUIRKS.
     faults: `NAME:OPERATION:COUNT` each, names of FAULTS, operations as `/v1/capabilities` names them.
-    max_concurrent_runs: how many turns may run when a `/v1` route starts another; 0: any number.
-    Raises ValueError for an unknown quirk or fault, UnsafeKey for a weak key.
+    max_concurrent_runs: how many turns may run when a `/v1` route starts another; 0: any number. model_window: tokens
+    that the model reads; a conversation that outgrows them is compressed in place, by a summary of the model's.
+    Raises ValueError for an unknown quirk or fault and a window below 1, UnsafeKey for a weak key.
     """
     check_key_strength(key)
     plan = planned_faults(faults)
     moments = clock or SystemClock()
-    turns = Turns(db=db, model=model, clock=moments, at_once=max_concurrent_runs)
+    window = None if model_window is None else Window(tokens=model_window)
+    turns = Turns(db=db, model=model, clock=moments, at_once=max_concurrent_runs, window=window)
     endpoint = Endpoint(
         db=db,
         jobs=JobStore(db),
