@@ -9,10 +9,11 @@ ON CONFLICT (event_id) DO NOTHING;
 SELECT event FROM events WHERE tenant = :tenant AND event_id = :event_id;
 
 -- name: append_audit
--- One record per settled attempt; never overwritten.
+-- One record per settled attempt or decision; never written again. Its id names its action.
 INSERT INTO audit (audit_id, tenant, action_id, session_id, actor_id, occurred_at, record)
-VALUES (:audit_id, :tenant, :action_id, :session_id, :actor_id, :occurred_at, :record)
-ON CONFLICT (audit_id) DO NOTHING;
+SELECT :audit_id, :tenant, :action_id, :session_id, :actor_id, CAST(:occurred_at AS BIGINT), :record
+WHERE NOT EXISTS (
+    SELECT 1 FROM audit WHERE tenant = :tenant AND action_id = :action_id AND audit_id = :audit_id);
 
 -- name: claim_message
 -- Take a message id of a tenant; no row comes back when it was taken before.
