@@ -83,7 +83,13 @@ CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL T
     SELECT id FROM up ORDER BY hop DESC LIMIT 1
 ) END
 LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
-WHERE /*listable*/ AND /*where*/
+WHERE (s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
+    -- A segment that went on later than it was active itself stands for nothing: seen before its chain is followed.
+    SELECT 1 FROM sessions AS later
+    WHERE later.parent_session_id = s.id AND later.edge IS NULL AND later.source <> 'tool'
+      AND (later.active_at > s.active_at OR (later.active_at = s.active_at AND later.id > s.id))
+  ))
+  AND /*listable*/ AND /*where*/
   AND (root.end_reason IS NULL OR root.end_reason <> 'compression' OR NOT EXISTS (
     WITH RECURSIVE tree (id, hop) AS (
         SELECT root.id, 0
