@@ -200,6 +200,17 @@ async def test_rows_that_wait_for_the_index_are_found_where_nothing_can_be_writt
         assert await found(reader, "common") == [320, 319, 318, 317, 316]
         pages = [row_id for offset in range(0, 325, 5) for row_id in await found(reader, "common", offset=offset)]
         assert sorted(pages) == list(range(1, 321))
+        assert await found(reader, "common NOT word") == [320, 319, 318, 317, 316]
+        assert await found(reader, "word319 NOT ord319") == [320]
+        assert (await reader.search_messages("word319 OR word0", sort="oldest"))[-1]["id"] == 320
+    with sqlite3.connect(db.path) as raw:
+        raw.execute("UPDATE search_index SET indexed_through = 0")
+        raw.execute(
+            "INSERT INTO messages (id, session_id, role, content, timestamp) VALUES (9999, 's', 'user', 'z', 0)"
+        )
+    raw.close()
+    async with SessionDB(db.path, read_only=True) as reader:
+        assert await found(reader, "word319 common") == [320]
 
 
 @pytest.mark.requirement("search:index:rebuild")

@@ -110,13 +110,13 @@ WHERE messages_fts MATCH :match AND {visible}
 ORDER BY m.timestamp, messages_fts.rank, m.id LIMIT :limit OFFSET :offset;
 
 -- name: scan_newest
--- Rows whose texts fulfil a condition, by time, the later first. `after`: only rows with a greater id.
+-- Rows whose texts fulfil a condition, by the time of the message, the later first.
 SELECT m.id AS id
 FROM (
     SELECT id, lower(
         COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
     ) AS haystack
-    FROM search_texts WHERE id > :after
+    FROM search_texts
 ) AS t
 JOIN messages AS m ON m.id = t.id
 WHERE {condition} AND {visible}
@@ -129,19 +129,29 @@ FROM (
     SELECT id, lower(
         COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
     ) AS haystack
-    FROM search_texts WHERE id > :after
+    FROM search_texts
 ) AS t
 JOIN messages AS m ON m.id = t.id
 WHERE {condition} AND {visible}
 ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
--- name: fetch_texts
--- The texts of rows, in the order of a list of ids.
+-- name: waiting_newest
+-- The texts of rows with a greater id, by the time of the message, the later first.
 SELECT
-    t.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
+    m.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
     CAST(t.tool_calls AS BLOB) AS tool_calls
-FROM json_each(:ids) AS hit JOIN search_texts AS t ON t.id = hit.value
-ORDER BY hit.key;
+FROM messages AS m JOIN search_texts AS t ON t.id = m.id
+WHERE m.id > :after AND {visible}
+ORDER BY m.timestamp DESC, m.id DESC;
+
+-- name: waiting_oldest
+-- The same, the earlier first.
+SELECT
+    m.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
+    CAST(t.tool_calls AS BLOB) AS tool_calls
+FROM messages AS m JOIN search_texts AS t ON t.id = m.id
+WHERE m.id > :after AND {visible}
+ORDER BY m.timestamp, m.id;
 
 -- name: fetch_hits
 -- Hits in the order of a list of ids, each with the message before and the one after it: one query for all of them.

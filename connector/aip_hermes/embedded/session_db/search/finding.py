@@ -30,6 +30,9 @@ RANKED: Final = 1_000
 _CONTEXT_CHARS: Final = 200
 _SUBSTRING_CHARS: Final = 3
 _WAITING: Final = 2_000
+"""Rows behind the index that are looked through one by one; more are a reason to do without it."""
+_SECOND_LOOK_TERMS: Final = 32
+"""Of a longer query no second look is taken: each term of it costs a look at each row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,14 +88,15 @@ def find(connection: Connection, search: Search, *, use_index: bool = True) -> l
     """Return hits. use_index: else, as without an index, the texts themselves are searched for substrings.
 
     Scripts without spaces are searched as substrings; so is what no index finds, if it is long enough to mean a part of
-    a word. Of rows that are not in the index because nothing can be written now, the newest 2,000 that match stand in
-    front.
+    a word. Matches that are not in the index because nothing can be written now stand in front.
     """
     tree = None if search.is_empty else parse(search.query)
     if tree is None:
         return []
     state = state_of(connection) if use_index else None
-    if state is None or state.indexed_through is None or has_cjk(tree) or all(t.wordless for t in terms(tree)):
+    if state is None or state.indexed_through is None or state.waiting > _WAITING:
+        return _scanned(connection, search, tree)
+    if has_cjk(tree) or all(term.wordless for term in terms(tree)):
         return _scanned(connection, search, tree)
     found = _indexed(connection, search, tree, waiting_after=state.indexed_through if state.waiting else None)
     if not found and _may_be_part_of_word(tree) and not _any(connection, search, tree):
@@ -102,7 +106,7 @@ def find(connection: Connection, search: Search, *, use_index: bool = True) -> l
 
 def _scanned(connection: Connection, search: Search, tree: Node) -> list[dict[str, Any]]:
     found = _scan(connection, search, tree, limit=search.limit, offset=search.offset)
-    loose = loosened(tree) if has_cjk(tree) else tree
+    loose = loosened(tree) if has_cjk(tree) and _is_short(tree) else tree
     if not found and loose != tree and not (search.offset and _scan(connection, search, tree, limit=1, offset=0)):
         # Spaces mean little to who writes without them: any of the words, then.
         tree = loose
@@ -138,25 +142,22 @@ def _match(connection: Connection, search: Search, tree: Node, *, limit: int, of
     return found
 
 
-def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int, after: int = 0) -> list[int]:
+def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int) -> list[int]:
     contains = QUERIES["text_contains"]
     here = Condition(tree, contains=contains)
     there = Condition(tree, contains=contains.postgres or contains)
     name = "scan_oldest" if search.sort == "oldest" else "scan_newest"
     query = _filled(_query(name), "{condition}", Query(here.sql, postgres=there.sql))
-    page = {"limit": limit, "offset": offset, "after": after}
+    page = {"limit": limit, "offset": offset}
     return [row["id"] for row in connection.execute(query, {**search.parameters, **here.parameters, **page})]
 
 
 def _waiting(connection: Connection, search: Search, tree: Node, *, after: int) -> list[int]:
-    """Return rows behind the index, at most 2,000, by their words: the index would have found the same."""
-    candidates = _scan(connection, search, tree, limit=_WAITING, offset=0, after=after)
-    rows = connection.execute(QUERIES["fetch_texts"], {"ids": json.dumps(candidates)})
-    return [
-        row["id"]
-        for row in rows
-        if fits(tree, [folded_words(_text(row[name]) or "") for name in ("content", "tool_name", "tool_calls")])
-    ]
+    """Return rows behind the index by their words: the index would find the same."""
+    name = "waiting_oldest" if search.sort == "oldest" else "waiting_newest"
+    rows = connection.execute(_query(name), {**search.parameters, "after": after})
+    texts = ("content", "tool_name", "tool_calls")
+    return [row["id"] for row in rows if fits(tree, [folded_words(_text(row[text]) or "") for text in texts])]
 
 
 def _any(connection: Connection, search: Search, tree: Node) -> bool:
@@ -167,7 +168,13 @@ def _any(connection: Connection, search: Search, tree: Node) -> bool:
 def _may_be_part_of_word(tree: Node) -> bool:
     """Whether every term is long enough; of letters beyond ASCII the index may know none, so they may be short."""
     texts = [term.text for term in terms(tree)]
-    return all(len(text) >= _SUBSTRING_CHARS for text in texts) or not all(text.isascii() for text in texts)
+    return _is_short(tree) and (
+        all(len(text) >= _SUBSTRING_CHARS for text in texts) or not all(text.isascii() for text in texts)
+    )
+
+
+def _is_short(tree: Node) -> bool:
+    return sum(1 for _ in terms(tree)) <= _SECOND_LOOK_TERMS
 
 
 def _query(name: str) -> Query:
