@@ -183,11 +183,13 @@ def test_a_prune_removes_what_its_filters_mean_and_says_what_stays(tmp_path: Pat
     assert told(sessions(*prune, "--title-like", "C_se"))["total"] == 0
     counted = sessions(*prune, "--source", "api_server", "--dry-run")
     assert told(counted) == {"dry_run": True, "total": 1, "open": 2}
-    assert "2 sessions" in counted.stderr
+    assert counted.stderr.rstrip().endswith("stay: 2")
     assert told(sessions("prune", "--data", folder, "--older-than", "1h"))["total"] == 0
     assert told(sessions(*prune, "--min-messages", "2", "--not-archived")) == {"dry_run": False, "total": 1, "open": 2}
     assert {row["id"] for row in json_lines(sessions("list", "--data", folder).stdout)} == {"case-2", "case-3"}
     assert sessions("prune", "--data", folder, "--older-than", "soon").returncode == 2
+    (noted,) = in_store(folder, lambda db: db.list_removals())
+    assert (noted["session_id"], noted["cause"], noted["actor"]) == ("case-1", "prune", "command")
 
 
 @pytest.mark.requirement("sessions-command:doctor")

@@ -49,7 +49,7 @@ def run_export(
         if target == _STDOUT:
             _write(connection, wanted, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-            say(f"{len(wanted)} sessions exported")
+            say(f"sessions exported: {len(wanted)}")
             return
         _check_target(target, path, force=force)
         with _whole(target, force=force) as file:
@@ -69,9 +69,9 @@ def run_import(*, folder: Path, file: Path) -> None:
         told = asyncio.run(cancelled_by_signals(_imported(path, file, lines)))
     announce({**told, "file": str(file)})
     if told["untitled"]:
-        say(f"{told['untitled']} titles are used by other sessions here; these sessions were imported without one")
+        say(f"titles left out because other sessions here have them: {told['untitled']}")
     if told["detached"]:
-        say(f"{told['detached']} sessions have a parent that is neither here nor in the file; they have none now")
+        say(f"parents left out because they are neither here nor in the file, or close a circle: {told['detached']}")
 
 
 async def _imported(path: Path, file: Path, lines: Sequence[Line]) -> dict[str, Any]:

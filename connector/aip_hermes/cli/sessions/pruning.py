@@ -42,4 +42,4 @@ async def run_prune_sessions(
                     await asyncio.sleep(0)
     announce({"dry_run": dry_run, "total": matching if dry_run else removed, "open": still_open})
     if still_open:
-        say(f"{still_open} sessions match, too, but have not ended: they stay")
+        say(f"sessions that match but have not ended, and stay: {still_open}")
