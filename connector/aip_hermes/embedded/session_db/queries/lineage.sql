@@ -1,5 +1,9 @@
 -- Chains of rows. A continuation is an unmarked child, of no tool, of a row that a compression ended.
 
+-- name: compressed
+-- Whether a compression ended a row.
+SELECT 1 FROM sessions WHERE id = :id AND end_reason = 'compression';
+
 -- name: compression_tip
 -- The end of the chain that begins at a row: the row itself where it wasn't compressed. At most 100 steps.
 WITH RECURSIVE chain (id, hop) AS (
