@@ -168,11 +168,39 @@ async def test_in_a_tool(db: SlowStore) -> None:
         await inside.wait()
         await given_up(turn)
         assert await rows(db) == [
-            ("user", "one", None), ("assistant", "", "tool_calls"), ("tool", '{"status": "interrupted"}', None)
+            ("user", "one", None), ("assistant", "", "tool_calls"), ("tool", '{"status": "interrupted"}', None),
+            ("assistant", "Operation interrupted.", "interrupted"),
         ]  # fmt: skip
         assert len(model.requests) == 1
-        assert await goes_on(db, agent) == 'one||{"status": "interrupted"}|on'
-        assert [message["role"] for message in model.requests[1].messages] == ["user", "assistant", "tool", "user"]
+        assert await goes_on(db, agent) == 'one||{"status": "interrupted"}|Operation interrupted.|on'
+
+
+class StuckModel(ScriptedModel):
+    """Calls a tool, then thinks for ever about its result."""
+
+    def __init__(self) -> None:
+        super().__init__(tool_call("nothing"))
+        self.asked = asyncio.Event()
+
+    async def stream(self, request: ModelRequest) -> Pieces:
+        if len(self.requests) == 1:
+            self.asked.set()
+            await asyncio.Event().wait()
+        async for piece in super().stream(request):
+            yield piece
+
+
+@pytest.mark.requirement("agent:cancelled")
+async def test_in_the_request_after_a_tool(db: SlowStore) -> None:
+    model = StuckModel()
+    async with AIAgent(model=model, session_db=db, session_id="s") as agent:
+        turn = asyncio.create_task(agent.chat("one"))
+        await model.asked.wait()
+        await given_up(turn)
+        stored = await rows(db)
+    assert [row[0] for row in stored] == ["user", "assistant", "tool", "assistant"]
+    assert stored[-1] == ("assistant", "Operation interrupted.", "interrupted")
+    assert await db.get_session_turn_lease_holder("s") is None
 
 
 class SummaryModel(ScriptedModel):

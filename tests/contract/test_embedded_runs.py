@@ -266,7 +266,8 @@ async def test_a_run_is_stopped_out_of_a_question_and_out_of_a_queue(tmp_path: P
         assert [(event["event"], event.get("error")) for event in told] == [
             ("tool.completed", True), ("run.cancelled", None)
         ]  # fmt: skip
-        assert [row["role"] for row in rows] == ["user", "assistant", "tool", "user", "assistant"]
+        assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+        assert [row["finish_reason"] for row in rows[1:4]] == ["tool_calls", None, "interrupted"]
         assert '"interrupted"' in rows[2]["content"]
 
 

@@ -1,7 +1,7 @@
 """The model, its tools, the model again: until a reply asks for nothing more. Each step is stored as it ends.
 
 A turn that is cancelled keeps what it had: the partial text as an assistant row with finish reason `interrupted`, and a
-result for the tool call that it stood in. A write that has begun is finished first.
+result for the tool call that it stood in, with a row of that kind behind it. A write that has begun is finished first.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = ["MAX_STEPS", "Agent", "AgentAnswer", "Fitting", "StoreOpener", "TooMa
 log = structlog.get_logger(__name__)
 
 MAX_STEPS: Final = 30
+_STOPPED: Final = "Operation interrupted."
 _INTERRUPTED: Final = ToolOutcome(output=json.dumps({"status": "interrupted"}), failed=True)
 
 
@@ -120,9 +121,10 @@ class Agent:
         raise ModelFailed("the model ended without a reply")
 
     async def _keep_partial(self, keeper: Keeper, text: str) -> None:
-        if not text:
+        """Store the text so far. After a tool result a few words stand for it: a conversation does not end there."""
+        if not text and keeper.messages[-1]["role"] != "tool":
             return
-        partial = ModelReply(text=text, finish_reason="interrupted")
+        partial = ModelReply(text=text or _STOPPED, finish_reason="interrupted")
         try:
             await self._keep_reply(keeper, partial, _assistant_row(partial), [])
         except ReplyNotStored:
@@ -148,6 +150,7 @@ class Agent:
         seconds = round(self._clock.monotonic() - begun, 3)
         listener(ToolCompleted(call=call, output=outcome.output, failed=outcome.failed, seconds=seconds))
         if stopped is not None:
+            await finished(self._keep_partial(keeper, ""))
             raise stopped
         return row
 
