@@ -260,6 +260,27 @@ async def test_a_session_that_is_deleted_while_it_is_written_does_not_come_back(
     assert await session_db.message_count() == 0
 
 
+@pytest.mark.requirement("session_db:messages:cancelled")
+async def test_a_cancelled_write_is_whole_or_nothing_and_the_store_goes_on(session_db: SessionDB) -> None:
+    await session_db.create_session("s", "cli")
+    pair = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    writes = [asyncio.create_task(session_db.append_messages_batch("s", pair)) for _ in range(40)]
+    for number, write in enumerate(writes):
+        if number % 2:
+            write.cancel()
+        await asyncio.sleep(0)
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    await session_db.append_message("s", "user", "last")
+
+    rows, session = await session_db.get_messages("s"), await session_db.get_session("s")
+    assert session is not None
+    assert [type(outcome) for outcome in outcomes[::2]] == [int] * 20
+    assert isinstance(outcomes[1], asyncio.CancelledError)
+    assert texts(rows) == ["q", "a"] * (len(rows) // 2) + ["last"]
+    assert 41 <= len(rows) <= 81
+    assert session["message_count"] == len(rows)
+
+
 @pytest.mark.requirement("session_db:messages:counters")
 async def test_a_refused_write_counts_nothing(session_db: SessionDB) -> None:
     await session_db.create_session("s", "cli")

@@ -9,7 +9,7 @@ import pytest
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.queries import QUERIES
 from tests.support.runtime_clock import ManualClock
-from tests.support.session_stores import ids_of, said
+from tests.support.session_stores import chain, ids_of, said
 
 DAY_MS = 86_400_000
 
@@ -83,3 +83,20 @@ async def test_whoever_loses_a_parent_can_be_listed_opened_and_deleted(session_d
         assert len(model) == len(display) == (1 if name == "fork" else 0)
         assert await session_db.delete_session(name)
     assert await session_db.session_count(include_archived=True) == 0
+
+
+@pytest.mark.requirement("session_db:removals")
+async def test_a_chain_with_a_hole_is_pruned_without_a_complaint(
+    session_db: SessionDB, session_clock: ManualClock
+) -> None:
+    await chain(session_db, "a", "b", "c", "d")
+    assert await session_db.delete_session("b")
+    session_clock.advance(DAY_MS)
+    assert await session_db.prune_sessions(older_than_days=0) == 2
+
+    row = await session_db.get_session("d")
+    assert row is not None
+    assert row["parent_session_id"] is None
+    assert ids_of(await session_db.list_sessions_rich()) == ["d"]
+    assert len(await session_db.get_messages("d")) == 1
+    assert {entry["session_id"] for entry in await session_db.list_removals()} == {"a", "b", "c"}

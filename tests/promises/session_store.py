@@ -42,8 +42,14 @@ PROMISES = (
     ),
     Promise(
         id="session_db:messages:counters",
-        source=_SESSIONS + "5.2, §16.3",
-        sentence="Counters are exact under 16 writers, and a refused batch counts nothing.",
+        source=_SESSIONS + "5.2, §16.3; field report F097",
+        sentence="Counters are exact under 16 writers, a refused batch counts nothing, and no write brings a deleted "
+        "session back.",
+    ),
+    Promise(
+        id="session_db:messages:cancelled",
+        source=_SESSIONS + "4",
+        sentence="A write whose caller was cancelled is stored as a whole or not at all, and the store goes on.",
     ),
     Promise(
         id="session_db:messages:order",
@@ -164,7 +170,7 @@ PROMISES = (
     ),
     Promise(
         id="session_db:removals",
-        source="field report F100",
+        source="field reports F094, F100",
         sentence="Every removal leaves an entry: which session, when, by what, by whom; one statement alone removes.",
     ),
     Promise(
