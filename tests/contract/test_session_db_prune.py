@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from aip_hermes.database import StoreUnavailable
-from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.database.address import postgres_address
+from aip_hermes.database.postgres import PostgresDatabase
+from aip_hermes.embedded.session_db import SessionDB, pruning
 from tests.support.runtime_clock import ManualClock
 from tests.support.session_stores import OpenStore
+from tests.support.store_copies import INSERT
 
 DAY_MS = 86_400_000
 DAY_S = 86_400
@@ -283,3 +286,13 @@ async def test_a_store_for_reading_takes_no_vacuum(db: SessionDB, tmp_path: Path
     async with SessionDB(tmp_path / "hermes.db", read_only=True) as reader:
         with pytest.raises(StoreUnavailable):
             await reader.vacuum()
+
+
+@pytest.mark.requirement("session-store:prune:room")
+async def test_a_shared_store_tells_its_size_too(postgres_dsn: str) -> None:
+    place = postgres_address(postgres_dsn)
+    assert place is not None
+    async with PostgresDatabase(place, schema="sized", migrations="tests.support.store_migrations") as shared:
+        before = await shared.read(pruning.logical_size)
+        await shared.write(lambda c: [c.execute(INSERT, {"name": f"{one}" * 2000}) for one in range(100)])
+        assert before < await shared.read(pruning.logical_size)
