@@ -13,7 +13,7 @@ SELECT event FROM events WHERE tenant = :tenant AND event_id = :event_id;
 INSERT INTO audit (audit_id, tenant, action_id, session_id, actor_id, occurred_at, record)
 SELECT :audit_id, :tenant, :action_id, :session_id, :actor_id, CAST(:occurred_at AS BIGINT), :record
 WHERE NOT EXISTS (
-    SELECT 1 FROM audit WHERE tenant = :tenant AND action_id = :action_id AND audit_id = :audit_id);
+    SELECT 1 FROM audit WHERE action_id = :action_id AND tenant || '' = :tenant AND audit_id = :audit_id);
 
 -- name: claim_message
 -- Take a message id of a tenant; no row comes back when it was taken before.

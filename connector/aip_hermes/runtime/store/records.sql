@@ -66,9 +66,9 @@ ORDER BY occurred_at, audit_id
 LIMIT :limit OFFSET :offset;
 
 -- name: list_audit_of_action
--- A slice of what the audit log says about one action, oldest first. The sums keep the action's index chosen.
+-- A slice of what the audit log says about one action, oldest first. Sums and joined text keep its index chosen.
 SELECT * FROM audit
-WHERE tenant = :tenant AND action_id = :action_id AND occurred_at + 0 >= :since AND occurred_at + 0 <= :until
+WHERE action_id = :action_id AND tenant || '' = :tenant AND occurred_at + 0 >= :since AND occurred_at + 0 <= :until
     AND (CAST(:actor AS TEXT) IS NULL OR actor_id = :actor)
     AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
 ORDER BY occurred_at + 0, audit_id

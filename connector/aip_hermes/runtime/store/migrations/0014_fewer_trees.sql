@@ -17,6 +17,6 @@ SELECT tenant, occurred_at, audit_id, action_id, session_id, actor_id, record FR
 
 DROP TABLE audit;
 ALTER TABLE audit_log RENAME TO audit;
-CREATE INDEX audit_of_action ON audit (tenant, action_id, occurred_at);
+CREATE INDEX audit_of_action ON audit (action_id, occurred_at);
 
 DROP INDEX actions_leased;
