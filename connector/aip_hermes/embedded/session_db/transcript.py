@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from aip_hermes.database import Connection
@@ -30,6 +31,13 @@ __all__ = [
 
 _EVERYTHING: Final = 2**62
 _MAX_TOKENS: Final = 2**53 - 1
+_rest_of = itemgetter(
+    "tool_call_id", "tool_calls", "tool_name", "effect_disposition", "reasoning", "reasoning_content",
+    "reasoning_details", "codex_reasoning_items", "codex_message_items", "platform_message_id", "api_content",
+    "display_kind", "display_metadata", "observed", "active", "compacted", "tool_call_total",
+)  # fmt: skip
+_DEFAULTS: Final = ((None,) * 13) + (0, 1, 0, 0)
+"""What the engine puts into these places by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +91,7 @@ def append(
             preview = preview_of(message.get("content")) or None
     totals = {"messages": len(rows), "tool_calls": calls, "newest": newest, "preview": preview}
     _count_on_row(connection, session_id, totals, into_compressed=into_compressed)
-    return [connection.insert(QUERIES["insert_message"], values) for values in rows]
+    return [_insert(connection, values) for values in rows]
 
 
 def record_reply(
@@ -141,6 +149,13 @@ def message_page(
     """Return live messages by row id ascending from the row at `offset`, and the number of all live ones."""
     (sums,) = connection.execute(QUERIES["sum_up_transcript"], {"session_id": scrubbed(session_id)})
     return messages(connection, session_id, limit=limit, offset=offset), sums["messages"]
+
+
+def _insert(connection: Connection, values: Mapping[str, Any]) -> int:
+    if _rest_of(values) == _DEFAULTS:
+        # Most rows; to hand over twenty values that are none takes longer than to write the row.
+        return connection.insert(QUERIES["insert_text"], values)
+    return connection.insert(QUERIES["insert_message"], values)
 
 
 def _count_on_row(

@@ -13,6 +13,11 @@ INSERT INTO messages (
     :tool_call_total
 );
 
+-- name: insert_text
+-- One row at the end that holds a text and what nearly every row has; the engine fills in the rest.
+INSERT INTO messages (session_id, role, content, timestamp, token_count, finish_reason)
+VALUES (:session_id, :role, :content, :timestamp, :token_count, :finish_reason);
+
 -- name: fetch_messages
 -- Rows of one transcript in order, in the columns of a message dictionary; hidden ones only on request.
 SELECT
