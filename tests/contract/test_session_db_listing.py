@@ -78,7 +78,12 @@ async def test_an_entry_is_the_row_and_what_a_list_shows(session_db: SessionDB) 
         (
             '[IMPORTANT: The user has invoked the "tidy-up" skill.]\n\nRules.\n\nThe user has provided the following '
             "instruction alongside the skill invocation: the kitchen\n\n[Runtime note: late]",
-            "/tidy-up the kitchen",
+            "/tidy-up — the kitchen",
+        ),
+        (
+            '[IMPORTANT: The user has invoked the "Both" skill bundle, loading 2.]\nUser instruction: the kitchen\n\n'
+            '[Loaded as part of the "Both" bundle]\n\nRules.',
+            "/Both — the kitchen",
         ),
     ],
 )

@@ -60,7 +60,9 @@ _MARK = "\0json:"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _PREVIEW_CHARS = 60
 _SKILL = re.compile(r'\[IMPORTANT: The user has invoked the "(?P<name>[^"\n]+)" skill')
-_SKILL_INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
+_SKILL_INSTRUCTION = re.compile(
+    r"(?:alongside the skill invocation: |\nUser instruction: )\s*(?P<text>\S.*?)\s*(?:\n\n\[|\Z)", re.DOTALL
+)
 _REASONING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 
@@ -163,8 +165,8 @@ def _as_command(text: str) -> str:
     skill = _SKILL.match(text)
     if skill is None:
         return text
-    instruction = text.partition(_SKILL_INSTRUCTION)[2].partition("\n\n[")[0].strip()
-    return f"/{skill['name']} {instruction}".strip()
+    instruction = _SKILL_INSTRUCTION.search(text)
+    return f"/{skill['name']}" + (f" — {instruction['text']}" if instruction else "")
 
 
 def timestamp_of(value: object, *, default: float) -> float:
