@@ -107,6 +107,23 @@ async def test_sums_by_model_go_with_their_session(db: SessionDB) -> None:
     assert await db.read(lambda c: c.execute("SELECT * FROM model_usage")) == []
 
 
+@pytest.mark.requirement("session-store:usage:no-return")
+async def test_what_comes_late_brings_no_session_back(db: SessionDB) -> None:
+    for name in ("deleted", "again"):
+        await db.create_session(name, "cli")
+        await db.delete_session(name)
+    await db.queue_token_counts("deleted", 5)
+    await db.update_token_counts("deleted", 5, absolute=True)
+    await db.record_auxiliary_usage("deleted", "title", input_tokens=5)
+    assert await db.flush_token_counts()
+    assert await db.get_session("deleted") is None
+    assert await db.get_model_usage("deleted") == []
+
+    await db.create_session("again", "cli")
+    await db.update_token_counts("again", 5)
+    assert await of(db, "again", "input_tokens") == (5,)
+
+
 @pytest.mark.requirement("session-store:usage:impossible")
 @pytest.mark.parametrize("count", [-1, 2**53, float("nan"), float("inf"), "12", None, True])
 async def test_what_is_no_count_counts_as_none(db: SessionDB, count: Any) -> None:

@@ -78,6 +78,12 @@ PROMISES = (
         sentence="What is no possible count or cost counts as none.",
     ),
     Promise(
+        id="session-store:usage:no-return",
+        source="field reports on delete, lineage and resurrection",
+        sentence="What is accounted late, queued or not, brings no session back that was removed.",
+        diverges="existing releases make a row for it",
+    ),
+    Promise(
         id="session-store:usage:queue",
         source="Sessions §5.9",
         sentence="Queued reports are stored in order without being waited for, also by closing, and none is lost while "

@@ -83,10 +83,12 @@ class Report:
 def account(connection: Connection, report: Report, *, now: float) -> None:
     """Add a report to its row, and to the sums by model unless it is absolute. A missing row is made.
 
-    The first report fixes model and billing route of the row, later ones fill what is still unknown.
+    The first report fixes model and billing route of the row, later ones fill what is still unknown. What comes late
+    for a row that was removed is dropped: accounting brings no session back.
     """
-    connection.execute(QUERIES["make_accounted"], {"id": report.session_id, "now": now})
-    (row,) = connection.execute(QUERIES["accounted_session"], {"id": report.session_id})
+    row = _accounted(connection, report.session_id, now=now)
+    if row is None:
+        return
     given = {name: getattr(report, name) for name in _ROUTE}
     first = not row["used"]
     route = {name: (given[name] or row[name]) if first else (row[name] or given[name]) for name in _ROUTE}
@@ -99,9 +101,9 @@ def account(connection: Connection, report: Report, *, now: float) -> None:
 
 
 def account_auxiliary(connection: Connection, report: Report, *, task: str, now: float) -> None:
-    """Add a report of a side task to the sums by model alone. A missing row is made."""
-    connection.execute(QUERIES["make_accounted"], {"id": report.session_id, "now": now})
-    add_to_model(connection, report, task=task, now=now)
+    """Add a report of a side task to the sums by model alone. A missing row is made, a removed one not."""
+    if _accounted(connection, report.session_id, now=now) is not None:
+        add_to_model(connection, report, task=task, now=now)
 
 
 def add_to_model(connection: Connection, report: Report, *, task: str = "", now: float) -> None:
@@ -125,6 +127,15 @@ def coalesced(reports: Iterable[Report]) -> list[Report]:
         else:
             merged.append(report)
     return merged
+
+
+def _accounted(connection: Connection, session_id: str, *, now: float) -> dict[str, Any] | None:
+    asked = {"id": session_id, "now": now}
+    rows = connection.execute(QUERIES["accounted_session"], asked)
+    if not rows:
+        connection.execute(QUERIES["make_accounted"], asked)
+        rows = connection.execute(QUERIES["accounted_session"], asked)
+    return rows[0] if rows else None
 
 
 def _alike(one: Report, other: Report) -> bool:

@@ -45,6 +45,8 @@ class UsageMethods(StoreFile):
     ) -> None:
         """Add what a call used to the row and to the sums by model; a missing row is made with the source `unknown`.
 
+        A row that was removed is not made again: what comes late for it is dropped.
+
         absolute=True: the given sums, api_call_count included, take the place of those on the row; costs that are not
         given stay. The first accounted call fixes model and billing route, later ones fill what is unknown.
         """

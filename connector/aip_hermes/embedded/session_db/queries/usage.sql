@@ -1,8 +1,11 @@
 -- What sessions used: sums on the row, and sums by model, billing route and task.
 
 -- name: make_accounted
--- A row for what is accounted before its session was made.
-INSERT INTO sessions (id, source, started_at) VALUES (:id, 'unknown', :now) ON CONFLICT (id) DO NOTHING;
+-- A row for what is accounted before its session was made; not for one that was removed.
+INSERT INTO sessions (id, source, started_at)
+SELECT CAST(:id AS TEXT), 'unknown', :now
+WHERE NOT EXISTS (SELECT 1 FROM removals WHERE removals.session_id = :id)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: accounted_session
 -- What decides how a report is added.
