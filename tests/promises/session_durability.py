@@ -67,4 +67,9 @@ PROMISES = (
         sentence="After a fork the source is read as itself; after its deletion the forks are listed, read, continued "
         "and deleted by whatever process comes next.",
     ),
+    Promise(
+        id="sessions:store:light",
+        source="own choice",
+        sentence="A program that opens a session store loads neither web server nor HTTP client for it.",
+    ),
 )
