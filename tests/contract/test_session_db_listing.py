@@ -37,6 +37,7 @@ async def test_a_page_is_newest_first_by_start_or_by_activity(
     by_activity = await session_db.list_sessions_rich(order_by_last_active=True)
     assert ids_of(by_activity) == ["c", "b", "e", "d", "a"]
     assert ids_of(await session_db.search_sessions()) == ["c", "b", "e", "d", "a"]
+    assert set((await session_db.search_sessions())[0]) == {*SESSION_COLUMNS, "last_active"}
     assert by_activity[0]["last_active"] == session_clock.now_ms() / 1000
     for start in (0, 2, 4):
         page = await session_db.list_sessions_rich(order_by_last_active=True, limit=2, offset=start)

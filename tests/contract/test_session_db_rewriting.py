@@ -189,10 +189,11 @@ async def test_what_the_user_said_last_is_previewed(session_db: SessionDB) -> No
     await session_db.append_message("s", "user", "synthesized", display_kind="auto_continue")
     await session_db.append_message("s", "user", "x" * 81)
     await session_db.append_message("s", "user", [{"type": "text", "text": "parts"}])
+    await session_db.append_message("s", "user", '[IMPORTANT: The user has invoked the "x" skill.]\n\nRules.')
 
     recent = await session_db.list_recent_user_messages("s")
-    assert [tuple(message) for message in recent] == [("id", "timestamp", "preview")] * 3
-    assert [message["preview"] for message in recent] == ["parts", "x" * 77 + "...", "short lines"]
+    assert [tuple(message) for message in recent] == [("id", "timestamp", "preview")] * 4
+    assert [message["preview"] for message in recent] == ["/x", "parts", "x" * 77 + "...", "short lines"]
     assert len(await session_db.list_recent_user_messages("s", limit=1)) == 1
 
 

@@ -19,6 +19,7 @@ from aip_hermes.hermes_api import SCREENSHOT
 __all__ = [
     "MESSAGE_COLUMNS",
     "SESSION_COLUMNS",
+    "as_command",
     "decoded_columns",
     "decoded_content",
     "decoded_tool_calls",
@@ -157,11 +158,12 @@ def text_of(content: object) -> str:
 
 def preview_of(content: object) -> str:
     """Return the first 60 characters on one line, `...` where something was cut; a skill as its command."""
-    text = _as_command(scrubbed(text_of(content))).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").strip()
+    text = as_command(scrubbed(text_of(content))).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").strip()
     return text if len(text) <= _PREVIEW_CHARS else text[:_PREVIEW_CHARS] + "..."
 
 
-def _as_command(text: str) -> str:
+def as_command(text: str) -> str:
+    """Return `/name — instruction` for the text of an invoked skill; any other text as it is."""
     skill = _SKILL.match(text)
     if skill is None:
         return text

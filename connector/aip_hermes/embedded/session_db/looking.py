@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from aip_hermes.database import Connection
-from aip_hermes.embedded.session_db.columns import decoded_content, message_row, scrubbed, text_of
+from aip_hermes.embedded.session_db.columns import as_command, decoded_content, message_row, scrubbed, text_of
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = ["anchored", "around", "first_assistant_text", "recent_user_messages"]
@@ -80,7 +80,7 @@ def first_assistant_text(connection: Connection, session_id: str) -> str:
 
 
 def _preview(content: object) -> str:
-    text = " ".join(text_of(decoded_content(content)).split())
+    text = " ".join(as_command(text_of(decoded_content(content))).split())
     return text if len(text) <= _PREVIEW_CHARS else text[: _PREVIEW_CHARS - 3] + "..."
 
 

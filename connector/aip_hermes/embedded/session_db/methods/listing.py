@@ -93,9 +93,10 @@ class ListMethods(UsageMethods):
         workspace_key: a repository's root, or the working folder of sessions without one.
         """
         wanted = Filter(source=source, workspace_key=workspace_key, include_archived=True, include_hidden=True)
-        return await self.read(
+        found = await self.read(
             lambda c: listing.page(c, wanted, limit=limit, offset=offset, roots=False, project=False, by_activity=True)
         )
+        return [{name: value for name, value in row.items() if name not in ("preview", "unread")} for row in found]
 
     async def search_sessions_by_id(
         self,
