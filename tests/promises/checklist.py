@@ -26,6 +26,12 @@ PROMISES = (
         "and the exit code is 1.",
     ),
     Promise(
+        id="checklist:faults",
+        source=f"{_SOURCE}; design §7",
+        sentence="With each fault met once the document is valid, no point passes whose effect was not there, and one "
+        "whose answer alone was lost passes by what reads show.",
+    ),
+    Promise(
         id="checklist:no-reviewer",
         source=_SOURCE,
         sentence="Without a reviewer the approved delete does not apply, the one that waits is withdrawn, and what is "

@@ -14,6 +14,7 @@ import httpx
 from aip_hermes.client import AipClient, AlreadyDecided, IdentityStore, PeerError
 from aip_hermes.client.lifecycle import LifecyclePolicy, SessionLifecycle
 from aip_hermes.embedded import Model
+from aip_hermes.ports import Clock
 from aip_hermes.settings import Settings
 from tests.support.embedded_endpoint import KEY, Running, served
 from tests.support.server_serving import serving, written_settings
@@ -81,8 +82,8 @@ async def relaying(target: str, relay: Relay | None = None) -> AsyncIterator[tup
                 told += f"content-type: {answer.headers.get('content-type', 'application/json')}\r\n\r\n"
                 writer.write(told.encode("latin-1") + content)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, httpx.TransportError):
+            pass  # whoever breaks off, the other one sees the same
         finally:
             writer.close()
 
@@ -156,11 +157,17 @@ async def approve(site: LifecycleSite) -> None:
 
 @asynccontextmanager
 async def lifecycle_site(
-    folder: Path, *, model: Model | None = None, quirks: Iterable[str] = (), quiet_s: float = 0.2
+    folder: Path,
+    *,
+    model: Model | None = None,
+    quirks: Iterable[str] = (),
+    faults: Iterable[str] = (),
+    quiet_s: float = 0.2,
+    hermes_clock: Clock | None = None,
 ) -> AsyncIterator[LifecycleSite]:
     """Serve endpoint, relay and server until the block ends. quiet_s: the quiet times of reconciliation."""
     async with (
-        served(folder, model=model, quirks=quirks) as endpoint,
+        served(folder, model=model, quirks=quirks, faults=faults, clock=hermes_clock) as endpoint,
         relaying(str(endpoint.client.base_url).rstrip("/")) as (relay, relay_url),
     ):
         path = written_settings(folder, endpoint_url=relay_url).path

@@ -121,6 +121,15 @@ class Case:
         assert isinstance(self.child, OpenSession)  # noqa: S101 - the table says which point comes first
         return self.child
 
+    async def took_effect(self, point: Point, result: CallResult) -> bool:
+        """Whether an action completed; where its answer was lost, whether the server finds that it was carried out."""
+        if result.outcome != "uncertain":
+            return result.outcome == "completed"
+        point.did(f"had the server reconcile {result.action_id}, whose answer was lost")
+        verdict = await self.requester.reconcile(result.action_id)
+        point.saw(lost_answer_verdict=verdict.verdict, lost_answer_reason=verdict.reason)
+        return verdict.verdict == "applied"
+
     async def call(
         self, point: Point, operation: str, input: Mapping[str, Any], *, key: IdempotencyKey | None = None
     ) -> CallResult:

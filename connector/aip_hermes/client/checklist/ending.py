@@ -54,7 +54,7 @@ async def delete_confirmed(case: Case, point: Point) -> None:
     result = await case.requester.result(request.action_id)
     point.saw(action_id=result.action_id, status=result.status)
     point.saw(orphaned=len(confirmed.orphaned), gone=len(confirmed.gone))
-    point.check("the same Action is completed", result.outcome == "completed")
+    point.check("the same Action is completed", await case.took_effect(point, result))
     point.check("the row is gone", await case.reads.find(request.session_id) is None)
     assert case.source is not None  # noqa: S101 - the table says which point comes first
     parent = await case.row(point, case.source.id)

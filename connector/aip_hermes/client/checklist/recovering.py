@@ -27,7 +27,8 @@ async def recovered(case: Case, point: Point) -> None:
     progress = await case.requester.status(case.turn.action_id)
     result = await case.requester.result(case.turn.action_id)
     point.saw(turn_state=progress.state, turn_status=result.status)
-    point.check("the original Action is found by its id, ended", progress.terminal and result.outcome == "completed")
+    done = await case.took_effect(point, result)
+    point.check("the original Action is found by its id, ended", progress.terminal and done)
     taken = (await case.row(point, case.source_id)).title
     point.did("SessionLifecycle.create: a session to fork")
     case.may_exist |= {case.other_id, case.half_id}
