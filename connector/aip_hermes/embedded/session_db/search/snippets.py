@@ -8,7 +8,7 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import Term
 from aip_hermes.embedded.session_db.search.matching import LOWER, written_as
-from aip_hermes.embedded.session_db.search.words import WORD, folded_words, places
+from aip_hermes.embedded.session_db.search.words import folded_words, places, word_spans
 
 __all__ = ["excerpt", "marked_snippet"]
 
@@ -51,23 +51,23 @@ def excerpt(texts: Sequence[str | None], terms: Iterable[Term]) -> str:
 
 def _snippet(text: str, wanted: Sequence[tuple[list[str], bool]]) -> tuple[str, int]:
     read = text[:_READ_CHARS]
-    words = list(WORD.finditer(read))
+    spans = word_spans(read)
     compared = folded_words(read)
     # (first word, word after the last, which term)
     matches = [(at, at + len(term), which) for which, (term, prefix) in enumerate(wanted)
                for at in places(compared, term, prefix=prefix)]  # fmt: skip
     matches = sorted(matches)[:_LOOKED_AT]
-    first, score = _best_window(matches, len(words))
-    last = min(first + WORDS, len(words))
-    start = words[first].start() if first else 0
-    end = words[last].start() if last < len(words) else len(read)
+    first, score = _best_window(matches, len(spans))
+    last = min(first + WORDS, len(spans))
+    start = spans[first][0] if first else 0
+    end = spans[last][0] if last < len(spans) else len(read)
     pieces, at = [], start
     for begin, after in _runs([(b, a) for b, a, _ in matches if b >= first and a <= last]):
-        opened, closed = words[begin].start(), words[after - 1].end()
+        opened, closed = spans[begin][0], spans[after - 1][1]
         pieces += [text[at:opened], BEGIN, text[opened:closed], END]
         at = closed
-    pieces.append(text[at:end].rstrip() if last < len(words) else text[at:end])
-    cut_end = last < len(words) or end < len(text)
+    pieces.append(text[at:end].rstrip() if last < len(spans) else text[at:end])
+    cut_end = last < len(spans) or end < len(text)
     return f"{CUT if first else ''}{''.join(pieces)}{CUT if cut_end else ''}", score
 
 

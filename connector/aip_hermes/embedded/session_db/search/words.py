@@ -9,9 +9,11 @@ from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
 
-__all__ = ["WORD", "fits", "folded_words", "places"]
+__all__ = ["fits", "folded_words", "places", "word_spans"]
 
-WORD: Final = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+_WORD: Final = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+_ASCII_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+"""The same where a text has nothing else, in half the time."""
 
 
 def fits(node: Node, texts: Sequence[Sequence[str]]) -> bool:
@@ -31,6 +33,8 @@ def fits(node: Node, texts: Sequence[Sequence[str]]) -> bool:
 def places(words: Sequence[str], term: Sequence[str], *, prefix: bool) -> Iterable[int]:
     """Yield where the words of a term stand in a row. The last one may go on where it is a prefix."""
     head, last = list(term[:-1]), term[-1]
+    if not prefix and last not in words:
+        return
     for at in range(len(words) - len(head)):
         word = words[at + len(head)]
         if (word.startswith(last) if prefix else word == last) and (not head or words[at : at + len(head)] == head):
@@ -40,8 +44,13 @@ def places(words: Sequence[str], term: Sequence[str], *, prefix: bool) -> Iterab
 def folded_words(text: str) -> list[str]:
     """Return the words of a text as they are compared."""
     if text.isascii():
-        return WORD.findall(text.lower())
-    return [_folded(word) for word in WORD.findall(text)]
+        return _ASCII_WORD.findall(text.lower())
+    return [_folded(word) for word in _WORD.findall(text)]
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each word of a text begins and ends."""
+    return [word.span() for word in (_ASCII_WORD if text.isascii() else _WORD).finditer(text)]
 
 
 def _folded(word: str) -> str:
