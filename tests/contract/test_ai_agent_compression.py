@@ -13,7 +13,8 @@ from aip_hermes.embedded.agent.fitting import COOLDOWN_S
 from aip_hermes.embedded.agent.windows import Window, split
 from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
 from aip_hermes.hermes_api import is_continuation_id
-from tests.support.agent_models import ScriptedModel, contents, tool_call
+from tests.support.agent_models import ScriptedModel, contents, refused, scripted, spoken, tool_call
+from tests.support.client_stub_server import running_stub
 from tests.support.embedded_endpoint import endpoint
 from tests.support.runtime_clock import ManualClock
 
@@ -220,6 +221,25 @@ async def test_tool_results_that_grow_too_long_are_compressed_within_the_turn(db
     row = await db.get_session("s")
     assert row is not None
     assert row["message_count"] == len(await db.get_messages("s"))
+
+
+@pytest.mark.requirement("agent:compression:overflow")
+async def test_a_model_whose_context_is_exceeded_is_asked_again_with_less(db: SessionDB) -> None:
+    history = [{"role": ("user", "assistant")[number % 2], "content": f"m{number}"} for number in range(30)]
+    too_long = refused(400, "context_length_exceeded")
+    answers = [too_long, spoken("The gist."), spoken("Here."), too_long, refused(400)]
+    with running_stub(scripted(*answers)) as stub:
+        async with AIAgent(base_url=stub.url, model="m", session_db=db, session_id="s") as agent:
+            long_one = await agent.run_conversation("on", conversation_history=history)
+            short = await agent.run_conversation("on", conversation_history=history[:4])
+            other = await agent.run_conversation("on", conversation_history=history)
+        again = stub.posts[2].json["messages"]
+    assert (long_one["final_response"], long_one["persisted"], long_one["api_calls"]) == ("Here.", True, 3)
+    assert "The gist." in str(again)
+    assert "m10" not in [message["content"] for message in again]
+    assert short["error"] == "HTTP 400: the model answered HTTP 400: its context is exceeded"
+    assert other["error"] == "HTTP 400: the model answered HTTP 400"
+    assert len(stub.posts) == 5
 
 
 @pytest.mark.requirement("agent:compression")

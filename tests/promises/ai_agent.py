@@ -131,6 +131,12 @@ PROMISES = (
         "into a linked child, and no call is parted from its result.",
     ),
     Promise(
+        id="agent:compression:overflow",
+        source="Sessions §10 (provider overflow)",
+        sentence="A model that says that its context is exceeded is asked once more with the compressed conversation; "
+        "one too short for that fails.",
+    ),
+    Promise(
         id="agent:compression:endpoint",
         source="Sessions §10; issue 6",
         sentence="An endpoint that knows what its model reads compresses a conversation that outgrows it in place; the "

@@ -68,9 +68,9 @@ def called(name: str, **arguments: Any) -> Answer:
     return _streamed([{"tool_calls": [call]}], "tool_calls")
 
 
-def refused(status: int) -> Answer:
+def refused(status: int, code: str | None = None) -> Answer:
     """Return an error of the endpoint."""
-    return Answer(status=status, body={"error": {"message": "no"}})
+    return Answer(status=status, body={"error": {"message": "no", "code": code}})
 
 
 def scripted(*answers: Answer) -> Callable[[Request], Answer]:

@@ -43,6 +43,9 @@ class Fitting(Protocol):
     async def fit(self, keeper: Keeper, *, system: str | None, tools: Sequence[Any]) -> None:
         """Change `keeper.messages` where they are too long; whatever goes wrong leaves them as they are."""
 
+    async def compress(self, keeper: Keeper) -> bool:
+        """Change them however long they are; False where that could not be done."""
+
 
 class StoreOpener(Protocol):
     """Opens a store for a conversation that has none, and lets its keeper store there."""
@@ -91,8 +94,7 @@ class Agent:
         for step in range(self._max_steps):
             if self._fitting is not None:
                 await self._fitting.fit(keeper, system=system, tools=self._toolbox.definitions)
-            request = ModelRequest(messages=_read(keeper.messages), system=system, tools=self._toolbox.definitions)
-            reply = await self._reply(keeper, request, listener, lead="\n\n" if step else "")
+            reply = await self._fitting_reply(keeper, system, listener, lead="\n\n" if step else "")
             keeper.count(reply.usage)
             row = _assistant_row(reply)
             await finished(self._keep_reply(keeper, reply, row, rows))
@@ -103,6 +105,18 @@ class Agent:
             for call in reply.tool_calls:
                 rows.append(await self._call(keeper, call, listener, approver))
         raise TooManySteps(f"the model called tools {self._max_steps} times and came to no end")
+
+    async def _fitting_reply(self, keeper: Keeper, system: str | None, listener: Listener, *, lead: str) -> ModelReply:
+        """Ask; where the model says that it reads less than that, compress and ask once more."""
+        try:
+            return await self._reply(keeper, self._request(keeper, system), listener, lead=lead)
+        except ModelFailed as failed:
+            if not failed.too_long or self._fitting is None or not await self._fitting.compress(keeper):
+                raise
+        return await self._reply(keeper, self._request(keeper, system), listener, lead=lead)
+
+    def _request(self, keeper: Keeper, system: str | None) -> ModelRequest:
+        return ModelRequest(messages=_read(keeper.messages), system=system, tools=self._toolbox.definitions)
 
     async def _reply(self, keeper: Keeper, request: ModelRequest, listener: Listener, *, lead: str) -> ModelReply:
         said: list[str] = []

@@ -18,7 +18,16 @@ from aip_hermes.sse import Decoder, SseError
 __all__ = ["OpenAIModel"]
 
 _MAX_REPLY_BYTES: Final = 16 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 64 * 1024
 _WAITS_S: Final = (0.5, 2.0)
+_TOO_LONG: Final = (
+    b"context_length_exceeded",
+    b"exceed_context_size",
+    b"maximum context length",
+    b"context window",
+    b"prompt is too long",
+)
+"""How endpoints say that a request is longer than their context."""
 
 
 class OpenAIModel:
@@ -86,7 +95,9 @@ class OpenAIModel:
                 status = response.status_code
                 if status != httpx.codes.OK:
                     again = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
-                    raise ModelFailed(f"the model answered HTTP {status}", status=status, transient=again)
+                    too_long = await self._says_too_long(response)
+                    told = f"the model answered HTTP {status}" + (": its context is exceeded" if too_long else "")
+                    raise ModelFailed(told, status=status, transient=again, too_long=too_long)
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     async with aclosing(_streamed(self._chunks(response))) as pieces:
                         async for piece in pieces:
@@ -102,6 +113,17 @@ class OpenAIModel:
         except httpx.HTTPError as exc:
             unreached = isinstance(exc, httpx.ConnectError)
             raise ModelFailed(f"the model could not be reached ({type(exc).__name__})", transient=unreached) from exc
+
+    async def _says_too_long(self, response: httpx.Response) -> bool:
+        """Tell whether an error says that the request was longer than the model's context."""
+        if response.status_code not in (httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE):
+            return False
+        told = b""
+        async for chunk in self._chunks(response):
+            told += chunk
+            if len(told) > _MAX_ERROR_BYTES:
+                break
+        return any(words in told.lower() for words in _TOO_LONG)
 
     async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """Yield the body as it comes, within the time for the whole of it."""
