@@ -143,6 +143,15 @@ async def test_a_message_sent_again_unanswered_is_shown_once(session_db: Session
 
 
 @pytest.mark.requirement("session_db:lineage:chain")
+async def test_a_child_of_any_other_kind_is_shown_behind_what_it_came_from(session_db: SessionDB) -> None:
+    await chain(session_db, "a", "b")
+    await session_db.create_session("sub", "cli", parent_session_id="b")
+    await said(session_db, "sub", "in sub")
+    model, display = await session_db.get_resume_conversations("sub")
+    assert (texts(model), texts(display)) == (["in sub"], ["in a", "in b", "in sub"])
+
+
+@pytest.mark.requirement("session_db:lineage:chain")
 async def test_a_model_s_history_is_repaired_and_a_person_s_is_not(session_db: SessionDB) -> None:
     await session_db.create_session("s", "cli")
     for word in ("one", "two"):

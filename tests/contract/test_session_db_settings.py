@@ -128,20 +128,25 @@ async def test_activity_never_steps_back(session_db: SessionDB, session_clock: M
     await session_db.touch_session_activity("s", now + 10, description="x " * 100, provenance="agent.compression")
     await session_db.touch_session_activity("s", now + 5)
     await session_db.touch_session_activity("s")
-    noted = await session_db.get_session_activity("s")
-    assert noted == {
+    label = ("x " * 60)[:119] + "…"
+    noted = {
         "last_activity_at": now + 10,
-        "last_activity_description": ("x " * 60),
+        "last_activity_description": label,
         "last_activity_provenance": "agent.compression",
+        "seconds_since_activity": 0.0,
+        "last_activity_ts": now + 10,
+        "last_activity_desc": label,
+        "description": label,
+        "provenance": "agent.compression",
     }
+    assert await session_db.get_session_activity("s") == noted
+    session_clock.advance(15_000)
     await session_db.clear_session_activity_labels("s")
-    assert await session_db.get_session_activity("s") == {
-        "last_activity_at": now + 10,
-        "last_activity_description": None,
-        "last_activity_provenance": None,
-    }
-    with pytest.raises(ValueError, match="weather"):
-        await session_db.touch_session_activity("s", provenance="weather")
+    nothing = dict.fromkeys(("last_activity_description", "last_activity_desc", "description"), "")
+    unknown = dict.fromkeys(("last_activity_provenance", "provenance"), "unknown")
+    assert await session_db.get_session_activity("s") == noted | nothing | unknown | {"seconds_since_activity": 5.0}
+    await session_db.touch_session_activity("s", provenance="weather")
+    assert (await row_of(session_db))["last_activity_provenance"] == "unknown"
 
 
 @pytest.mark.requirement("session_db:settings")

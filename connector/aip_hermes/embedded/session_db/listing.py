@@ -97,7 +97,7 @@ class Filter:
             sources = [self.source] if sources is None or self.source in sources else []
         cwd = self.cwd_prefix or ""
         return {
-            "any_source": int(sources is None),
+            "any_source": int(sources is None or (not sources and self.source is None)),
             "sources": _json(sources),
             "no_exclusions": int(not self.exclude_sources),
             "exclude_sources": _json(self.exclude_sources),
@@ -137,7 +137,7 @@ def page(
     """Return session dictionaries with `preview`, `last_active` and `unread`.
 
     roots: one entry per conversation instead of every row. project: a compressed root is shown as its tip, with
-    `_lineage_root_id`. prompts: with the texts of system prompts.
+    `_lineage_root_id`. prompts: with the texts of system prompts, else without that key; the hash stays and tells whether there is one.
     """
     if limit <= 0:
         return []
@@ -147,6 +147,9 @@ def page(
     found = [_listed(record, tips.get(record[_TIP_ID])) for record in records]
     if prompts:
         _add_prompts(connection, found)
+    else:
+        for row in found:
+            del row["system_prompt"]
     return found
 
 

@@ -19,6 +19,7 @@ from aip_hermes.embedded.session_db.sessions import drop_prompt_if_unused, fetch
 __all__ = [
     "PROVENANCES",
     "Flag",
+    "activity_of",
     "note_activity",
     "patch_config",
     "runtime_lock",
@@ -38,6 +39,7 @@ PROVENANCES: Final = (
 )
 """Who may say what a session is busy with."""
 
+_UNKNOWN: Final = PROVENANCES[0]
 _DESCRIPTION_CHARS: Final = 120
 _LOCK: Final = "browser_model_lock"
 
@@ -84,12 +86,32 @@ def write_prompt(connection: Connection, session_id: str, prompt: str | None) ->
 def note_activity(
     connection: Connection, session_id: str, *, at: float, description: str | None, provenance: str | None
 ) -> None:
-    """Note a sign of life, never earlier than the last one. Raises ValueError for an unknown provenance."""
+    """Note a sign of life, never earlier than the last one. A provenance that nobody knows is `unknown`."""
     if provenance is not None and provenance not in PROVENANCES:
-        raise ValueError(f"unknown activity provenance {provenance!r}; it is one of {', '.join(PROVENANCES)}")
-    label = None if description is None else " ".join(scrubbed(description).split())[:_DESCRIPTION_CHARS]
+        provenance = _UNKNOWN
+    label = None if description is None else _short(" ".join(scrubbed(description).split()))
     asked = {"id": scrubbed(session_id), "at": at, "description": label, "provenance": provenance}
     connection.execute(QUERIES["note_activity"], asked)
+
+
+def activity_of(row: Mapping[str, Any], *, now: float) -> dict[str, Any]:
+    """Return what a row says of its last sign of life, under each name that callers know it by."""
+    at, description = row["last_activity_at"], row["last_activity_description"] or ""
+    provenance = row["last_activity_provenance"] or _UNKNOWN
+    return {
+        "last_activity_at": at,
+        "last_activity_description": description,
+        "last_activity_provenance": provenance,
+        "seconds_since_activity": None if at is None else max(0.0, now - at),
+        "last_activity_ts": at,
+        "last_activity_desc": description,
+        "description": description,
+        "provenance": provenance,
+    }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _DESCRIPTION_CHARS else text[: _DESCRIPTION_CHARS - 1] + "…"
 
 
 def set_flag(connection: Connection, session_id: str, flag: Flag, value: bool, *, now: float) -> bool:

@@ -25,8 +25,8 @@ class ActivityMethods(StoreFile):
     ) -> None:
         """Note a sign of life, never earlier than the last one.
 
-        description: at most 120 characters are kept. provenance: unknown, agent.compression, agent.compression_timeout
-        or agent.compression_cooldown, else ValueError.
+        description: at most 120 characters are kept. provenance: agent.compression, agent.compression_timeout or
+        agent.compression_cooldown; anything else is unknown.
         """
         at = self._now() if ts is None else float(ts)
         await self.write(
@@ -38,12 +38,15 @@ class ActivityMethods(StoreFile):
         await self.write(lambda c: c.execute(QUERIES["clear_activity_labels"], {"id": scrubbed(session_id)}))
 
     async def get_session_activity(self, session_id: str) -> dict[str, Any] | None:
-        """Return `{last_activity_at, last_activity_description, last_activity_provenance}`, or None."""
+        """Return what is known of the last sign of life, or None for an unknown id.
+
+        `last_activity_at` (also `last_activity_ts`), None where there was none; `last_activity_description` (also
+        `last_activity_desc`, `description`), empty where there is none; `last_activity_provenance` (also `provenance`);
+        `seconds_since_activity`.
+        """
+        now = self._now()
         row = await self.read(lambda c: sessions.fetch(c, session_id))
-        if row is None:
-            return None
-        names = ("last_activity_at", "last_activity_description", "last_activity_provenance")
-        return {name: row[name] for name in names}
+        return None if row is None else settings.activity_of(row, now=now)
 
     async def set_session_archived(self, session_id: str, archived: bool) -> bool:
         """Put a conversation away, or take it out; False for an unknown id."""

@@ -100,7 +100,9 @@ WITH RECURSIVE up (id, parent_id, message_count, hop) AS (
     JOIN sessions AS child ON child.id = up.id
     JOIN sessions AS parent ON parent.id = up.parent_id
     WHERE hop < 1000 AND (child.edge IS NULL OR child.edge <> 'branch')
-      AND NOT (child.edge IS NULL AND parent.end_reason = 'branched' AND child.started_at >= parent.ended_at)
+      AND NOT (
+        child.edge IS NULL AND COALESCE(parent.end_reason, '') = 'branched' AND child.started_at >= parent.ended_at
+      )
 )
 SELECT id, message_count FROM up ORDER BY hop;
 
