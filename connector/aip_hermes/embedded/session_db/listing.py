@@ -137,7 +137,8 @@ def page(
     """Return session dictionaries with `preview`, `last_active` and `unread`.
 
     roots: one entry per conversation instead of every row. project: a compressed root is shown as its tip, with
-    `_lineage_root_id`. prompts: with the texts of system prompts, else without that key; the hash stays and tells whether there is one.
+    `_lineage_root_id`. prompts: with the texts of system prompts, else without that key; the hash stays and
+    tells whether there is one.
     """
     if limit <= 0:
         return []
