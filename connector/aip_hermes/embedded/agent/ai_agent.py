@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -24,6 +23,7 @@ from aip_hermes.embedded.agent.holding import LEASE_S, WAIT_S, LeaseTimeout, Tur
 from aip_hermes.embedded.agent.keeping import LOSSES, Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.loop import Agent, TooManySteps
 from aip_hermes.embedded.agent.models import Model, ModelFailed
+from aip_hermes.embedded.agent.remembering import Memory
 from aip_hermes.embedded.agent.taking import HistoryUnreadable, Order, take
 from aip_hermes.embedded.agent.telling import Identity, TurnFailed, answered, failed, failure_text
 from aip_hermes.embedded.agent.toolbox import ToolRegistry
@@ -110,7 +110,7 @@ class AIAgent:
         self._identity = Identity(model=self._model.name, provider=provider, base_url=base_url)
         self._db = session_db
         self._own_db: SessionDB | None = None
-        self._session_id = session_id or new_session_id(self._clock)
+        self._memory = Memory(session_id or new_session_id(self._clock))
         self._prompt = ephemeral_system_prompt
         self._platform = os.environ.get("HERMES_SESSION_SOURCE") or platform or "cli"
         self._row = {
@@ -140,15 +140,13 @@ class AIAgent:
         )
         self._lease_s, self._wait_s = turn_lease_seconds, turn_lease_wait_seconds
         self._turns = asyncio.Lock()
-        self._history: list[dict[str, Any]] = []
-        self._newest: int | None = None
         self._begun = False
         self._closed = False
 
     @property
     def session_id(self) -> str:
         """The row that the conversation is in now; another one after a compression that rotated."""
-        return self._session_id
+        return self._memory.session_id
 
     async def __aenter__(self) -> Self:
         return self
@@ -219,7 +217,7 @@ class AIAgent:
                 try:
                     return await self._fitter.compress(keeper)
                 finally:
-                    self._go_on(keeper)
+                    self._memory.go_on(keeper)
 
     async def close(self) -> None:
         """End the row as `agent_close` unless it has ended, close what is the agent's own. Waits for turns; any number
@@ -233,7 +231,7 @@ class AIAgent:
     async def _close(self) -> None:
         try:
             if self._begun and self._db is not None:
-                await self._db.end_session(self._session_id, "agent_close")
+                await self._db.end_session(self._memory.session_id, "agent_close")
         except (StoreFailure, RuntimeError) as exc:  # a store that its owner closed first
             log.warning("agent.row_not_ended", cause=type(exc).__name__)
         finally:
@@ -269,16 +267,14 @@ class AIAgent:
             hearing.left()
             if keeper.asked:
                 self._begun = True
-                self._go_on(keeper)
+                self._memory.go_on(keeper)
 
     def _order(self, asked: _Asked) -> Order:
         def recall(ground: TurnGround | None, waited: bool) -> Sequence[Mapping[str, Any]] | None:
-            if self._is_overtaken(ground, waited, asked.history):
-                return None
-            return self._history if asked.history is None else asked.history
+            return self._memory.recall(ground, waited, asked.history)
 
         return Order(
-            session_id=self._session_id,
+            session_id=self._memory.session_id,
             content=asked.content,
             stored_text=asked.stored_text,
             user_row=asked.user_row,
@@ -294,16 +290,18 @@ class AIAgent:
         """Yield what stores a turn, with its lease; without a store there is nothing to hold."""
         keeper = Keeper(
             self._db,
-            self._session_id,
+            self._memory.session_id,
             model_name=self._model.name,
             tolerant=True,
-            row={**self._row, "cwd": str(Path.cwd())},
+            row={**self._row, "cwd": _folder()},
         )
         if self._db is None:
             yield keeper
             return
         holder = process_holder(turn=turn, platform=self._platform)
-        async with TurnLease(self._db, self._session_id, holder, wait_s=self._wait_s, lease_s=self._lease_s) as lease:
+        async with TurnLease(
+            self._db, self._memory.session_id, holder, wait_s=self._wait_s, lease_s=self._lease_s
+        ) as lease:
             keeper.lease = lease
             yield keeper
 
@@ -314,17 +312,10 @@ class AIAgent:
             await keeper.lease.take()
             ground, waited = await keeper.db.get_turn_ground(keeper.session_id), keeper.lease.waited
             keeper.session_id, keeper.newest = ground.session_id, ground.newest
-        messages: Sequence[Mapping[str, Any]] = self._history
-        if keeper.db is not None and self._is_overtaken(ground, waited, None):
+        messages = self._memory.recall(ground, waited, None)
+        if messages is None and keeper.db is not None:
             messages = await keeper.db.get_messages_as_conversation(keeper.session_id, include_row_ids=True)
-        keeper.messages = [dict(message) for message in messages]
-
-    def _is_overtaken(self, ground: TurnGround | None, waited: bool, given: Sequence[Mapping[str, Any]] | None) -> bool:
-        """Tell whether somebody else has gone on with the conversation, so that only the store knows it."""
-        if ground is None or not ground.exists:
-            return False
-        gone_on = given is None and self._newest is not None and ground.newest != self._newest
-        return waited or gone_on or ground.session_id != self._session_id
+        keeper.messages = [dict(message) for message in messages or ()]
 
     async def _open_default(self, keeper: Keeper) -> SessionDB:
         """Open the default store for a conversation without one, which is stored there from now on."""
@@ -337,17 +328,20 @@ class AIAgent:
         self._db = self._own_db = db
         return db
 
-    def _go_on(self, keeper: Keeper) -> None:
-        self._session_id = keeper.session_id
-        self._history = keeper.messages
-        self._newest = keeper.newest
-
     def _refused(self, reason: str, error: str) -> dict[str, Any]:
         """Return the result of a turn that did not begin."""
-        keeper = Keeper(self._db, self._session_id, model_name=self._model.name)
-        keeper.messages, keeper.cause = [dict(message) for message in self._history], error
+        keeper = Keeper(self._db, self._memory.session_id, model_name=self._model.name)
+        keeper.messages, keeper.cause = [dict(message) for message in self._memory.messages], error
         return failed(keeper, self._identity, reason=reason, error=error)
 
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("AIAgent is closed")
+
+
+def _folder() -> str | None:
+    """Return where the program works; None where that folder is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
