@@ -61,6 +61,9 @@ class SessionDB(
     dsn_or_path: the SQLite file; without one `$HERMES_HOME/state.db`. read_only: nothing is made or migrated, every
     write fails with StoreUnavailable.
 
+    max_resume_messages, max_export_messages: attributes, 20,000 each, 0 for no limit. actor: who works with this store,
+    as the record of removals names them.
+
     Raises, from each operation: RuntimeError once closed; StoreUnavailable and StoreRefused of the database. Ids and
     texts may hold anything; lone surrogates are replaced by U+FFFD. Rows are dictionaries, times are Unix seconds.
     """
