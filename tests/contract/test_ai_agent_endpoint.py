@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aip_hermes.embedded import AIAgent
+from aip_hermes.embedded import AIAgent, SessionDB
 from tests.support.agent_models import ScriptedModel, contents, scripted, spoken
 from tests.support.agent_process import script
 from tests.support.client_stub_server import Answer, running_stub
@@ -58,6 +58,25 @@ async def test_a_script_waits_for_the_endpoint_and_goes_on_with_its_turn(tmp_pat
             _, rows = await hermes.messages("s")
     assert (running.returncode, out) == (0, "Heard.\n")
     assert [row["content"] for row in rows] == ["first", "Reply 1", "survives", "Heard."]
+
+
+@pytest.mark.requirement("agent:lease", "session-db:lease:two-processes")
+@pytest.mark.parametrize("session_id", ["known", "new"])
+async def test_scripts_that_begin_at_once_take_their_turns_one_after_the_other(tmp_path: Path, session_id: str) -> None:
+    async with SessionDB(tmp_path / "state.db") as db:
+        await db.create_session("known", "test")
+        with running_stub(lambda _request: spoken("Heard.")) as stub:
+            scripts = [script(db.path, stub.url, session_id) for _ in range(3)]
+            told = await asyncio.gather(*(asyncio.to_thread(one.communicate, timeout=120) for one in scripts))
+            read = sorted(len(request.json["messages"]) for request in stub.posts)
+        rows = await db.get_messages(session_id)
+        session = await db.get_session(session_id)
+    assert [out for out, _ in told] == ["Heard.\n"] * 3
+    assert [row["content"] for row in rows] == ["survives", "Heard."] * 3
+    assert session is not None
+    assert (session["message_count"], session["end_reason"]) == (6, "agent_close")
+    # Who waited reads what was said meanwhile; who came when all was over begins anew, as an id alone loads nothing.
+    assert all(number in (1, 3, 5) for number in read)
 
 
 @pytest.mark.requirement("agent:lease:endpoint")

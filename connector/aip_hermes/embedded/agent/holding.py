@@ -70,7 +70,6 @@ class TurnLease:
 
     async def wait(self) -> None:
         """Wait until it is one's own. Raises LeaseTimeout, StoreFailure."""
-        log.info("turn.waits_for_lease")
         self.waited = True
         if not await self._db.acquire_session_turn_lease(
             self._session_id,
