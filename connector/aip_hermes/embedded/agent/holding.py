@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 LEASE_S: Final = 300.0
 WAIT_S: Final = 1800.0
 _POLL_S: Final = 0.25
+_PATIENCE_S: Final = 30.0
 
 
 class LeaseTimeout(Exception):
@@ -77,6 +78,7 @@ class TurnLease:
             ttl_seconds=self.lease_s,
             wait_seconds=self._wait_s,
             poll_interval_seconds=_POLL_S,
+            acquire_patience_s=_PATIENCE_S,
         ):
             raise LeaseTimeout(self._session_id)
         self.taken()
