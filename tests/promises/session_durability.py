@@ -72,4 +72,10 @@ PROMISES = (
         source="own choice",
         sentence="A program that opens a session store loads neither web server nor HTTP client for it.",
     ),
+    Promise(
+        id="database:connection:rows",
+        source="design §6",
+        sentence="An insert tells the id that its row got, a change how many rows it met, a look its columns in their "
+        "order; on either engine.",
+    ),
 )
