@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -20,7 +19,7 @@ from starlette.applications import Starlette
 from aip_hermes import log, wire
 from aip_hermes.contract import Catalog
 from aip_hermes.contract.handler import Connector
-from aip_hermes.database import AlreadyOwned, StoreFailure
+from aip_hermes.database import AlreadyOwned, Place, SharedPlace, StoreFailure
 from aip_hermes.ports import Clock, Faults, NewId, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities, AuthorityFileError, Runtime, RuntimeLimits
 from aip_hermes.server import Gateway, TokenTable, native_application
@@ -62,7 +61,7 @@ def build_app(
             catalog = Catalog(offer for connector in connectors for offer in connector.offers())
             meter = PrometheusMeter(catalog.operations())
             runtime = await Runtime.open(
-                store=_data_file(settings),
+                store=_store_place(settings),
                 catalog=catalog,
                 connectors=connectors,
                 authorities=_authorities(settings, clock=clock),
@@ -175,9 +174,12 @@ def _limits(settings: Settings) -> RuntimeLimits:
     )
 
 
-def _data_file(settings: Settings) -> Path:
-    """Return the path of the store; its folder is made, for its owner alone, where it is missing."""
-    folder = settings.store.path.parent
+def _store_place(settings: Settings) -> Place:
+    """Return where the store is; the folder of a file is made, for its owner alone, where it is missing."""
+    place = settings.store.place
+    if isinstance(place, SharedPlace):
+        return place
+    folder = place.parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
@@ -185,7 +187,7 @@ def _data_file(settings: Settings) -> Path:
         raise CannotServe(
             f"{settings.path}: `store.dsn` needs the folder {folder}: {reason}; name another one"
         ) from None
-    return settings.store.path
+    return place
 
 
 def _authorities(settings: Settings, *, clock: Clock) -> Authorities:

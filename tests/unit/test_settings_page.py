@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -15,11 +15,18 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from aip_hermes.database.pool_settings import ConnectSettings, PoolSettings
 from aip_hermes.hermes.operator.policy import BOUNDS, DEFAULT_INSTRUCTIONS, OperatorPolicy
-from aip_hermes.settings.tables import FileTable, OperatorTable
+from aip_hermes.settings.tables import ConnectTable, FileTable, OperatorTable, PostgresTable
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
 
+ELSEWHERE: Mapping[type[BaseModel], object] = {
+    OperatorTable: OperatorPolicy(),
+    PostgresTable: PoolSettings(),
+    ConnectTable: ConnectSettings(),
+}
+"""Tables whose defaults belong to what they become."""
 WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", datetime: "time"}
 Row = tuple[str, str, str]
 """Type, default, limits."""
@@ -58,19 +65,27 @@ def _plain(number: str) -> str:
 def default_of(table: type[BaseModel], name: str, field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    value = getattr(OperatorPolicy(), name) if table is OperatorTable else field.default
+    value = getattr(ELSEWHERE[table], name, False) if table in ELSEWHERE else field.default
     if value == DEFAULT_INSTRUCTIONS:
         return "the built-in text"
     return "none" if value is None else f"`{json.dumps(list(value) if isinstance(value, tuple) else value)}`"
 
 
-def tables() -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield each table with its header as it is written."""
-    for name, field in FileTable.model_fields.items():
-        parts = [part for part in (field.annotation, *get_args(field.annotation)) if part is not type(None)]
-        listed = any(get_origin(part) is list for part in parts)
-        [table] = [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
-        yield f"[[{name}]]" if listed else f"[{name}]", table
+def table_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the table that a field holds, or a list of which it holds."""
+    parts = (field.annotation, *get_args(field.annotation))
+    return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
+
+
+def tables(inside: type[BaseModel] = FileTable, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield each table that has keys, with its header as it is written."""
+    for name, field in inside.model_fields.items():
+        if (table := table_of(field)) is None:
+            continue
+        listed = any(get_origin(part) is list for part in (field.annotation, *get_args(field.annotation)))
+        if any(table_of(each) is None for each in table.model_fields.values()):
+            yield f"[[{path}{name}]]" if listed else f"[{path}{name}]", table
+        yield from tables(table, f"{path}{name}.")
 
 
 def written() -> dict[str, dict[str, Row]]:
@@ -95,6 +110,7 @@ def test_the_page_has_every_table_and_key_as_the_program_reads_them() -> None:
                 "{} to {}".format(*BOUNDS[name]) if table is OperatorTable and name in BOUNDS else bounds_of(field),
             )
             for name, field in table.model_fields.items()
+            if table_of(field) is None
         }
     assert list(written()) == list(expected)
     for header, rows in expected.items():

@@ -164,6 +164,20 @@ def prune(config: Path, age: str, dry_run: bool) -> None:
 
 
 @main.command()
+@click.option("--dsn", required=True, help="A path, or postgresql://user@host:5432/database.")
+@click.option("--check", is_flag=True, help="Only say whether it is ready; nothing is made or changed.")
+def migrate(dsn: str, check: bool) -> None:
+    """Bring a store to this program's schema.
+
+    Once, before servers that share a database start; a server on a file does it itself. Exit 0 when the store is
+    ready. Prints one JSON line on stdout.
+    """
+    from aip_hermes.cli.migrate import run_migrate
+
+    run(run_migrate(dsn=dsn, check=check))
+
+
+@main.command()
 @click.option("--config", type=FILE, required=True, help="The settings file of the server.")
 @click.option("--force", is_flag=True, help="Replace TARGET where it exists.")
 @click.argument("target", type=click.Path(path_type=Path))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from aip_hermes.cli.ages import age_ms
 from aip_hermes.cli.ready import announce
-from aip_hermes.database import Database, StoreRefused, open_untouched
+from aip_hermes.database import Place, SharedPlace, StoreRefused, open_store, open_untouched
 from aip_hermes.ports import SystemClock
 from aip_hermes.runtime.retention import prune
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
+from aip_hermes.runtime.store import APPLICATION_ID, KIND, MIGRATIONS
 from aip_hermes.settings import Settings
 
 __all__ = ["age_ms", "run_prune"]
@@ -26,15 +26,10 @@ async def run_prune(*, config: Path, older_than_ms: int, dry_run: bool) -> None:
     program's schema is left alone.
     Raises: SettingsError, StoreRefused, StoreUnavailable.
     """
-    path = Settings.load(config).store.path
-    with open_untouched(path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as found:
-        if found.schema_version < found.known_version:
-            raise StoreRefused(
-                f"{path} has schema version {found.schema_version}, this program writes {found.known_version}; "
-                "start its server once, which migrates it"
-            )
+    place = Settings.load(config).store.place
+    await _check_schema(place)
     clock = SystemClock()
-    database = Database(path, migrations=MIGRATIONS, application_id=APPLICATION_ID, clock=clock)
+    database = open_store(place, KIND, clock=clock)
     try:
         with _working("counting" if dry_run else "pruning"):
             pruned = await prune(database, older_than_ms=older_than_ms, clock=clock, dry_run=dry_run)
@@ -47,6 +42,20 @@ async def run_prune(*, config: Path, older_than_ms: int, dry_run: bool) -> None:
         raise
     await database.close()
     announce({"dry_run": pruned.dry_run, "total": pruned.total, "rows": dict(pruned.rows)})
+
+
+async def _check_schema(place: Place) -> None:
+    """Refuse a store that its server has not brought to this program's schema."""
+    if isinstance(place, SharedPlace):
+        async with open_store(place, KIND, read_only=True) as database:
+            await database.read(lambda connection: connection.execute("SELECT 1 AS alive"))
+        return
+    with open_untouched(place, migrations=MIGRATIONS, application_id=APPLICATION_ID) as found:
+        if found.schema_version < found.known_version:
+            raise StoreRefused(
+                f"{place} has schema version {found.schema_version}, this program writes {found.known_version}; "
+                "start its server once, which migrates it"
+            )
 
 
 @contextmanager

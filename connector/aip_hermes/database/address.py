@@ -19,6 +19,7 @@ class PostgresAddress:
 
     conninfo: str = field(repr=False)
     shown: str
+    has_password: bool = False
 
 
 def postgres_address(text: str) -> PostgresAddress | None:
@@ -50,4 +51,5 @@ def postgres_address(text: str) -> PostgresAddress | None:
             "postgresql://user@/database?host=/folder/of/the/socket"
         )
     shown = f"{host}{f':{port}' if port else ''}/{database}"
-    return PostgresAddress(conninfo="postgresql://" + text[head.end() :], shown=shown)
+    has_password = parts.password is not None or "password" in asked
+    return PostgresAddress(conninfo="postgresql://" + text[head.end() :], shown=shown, has_password=has_password)

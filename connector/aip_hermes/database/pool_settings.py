@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["NAME", "ConnectSettings", "PoolSettings", "pool_settings"]
+__all__ = ["NAME", "ConnectSettings", "PoolSettingInvalid", "PoolSettings", "pool_settings"]
 
 NAME: Final = "database.postgres"
 _FOR_EVER: Final = -1
@@ -47,18 +47,25 @@ class PoolSettings:
         return None if self.max_overflow < 0 else self.pool_size + self.max_overflow
 
 
+class PoolSettingInvalid(ValueError):
+    """member: the key, dotted from the table on. rule: what it breaks; never a value."""
+
+    def __init__(self, member: str, rule: str) -> None:
+        super().__init__(f"{NAME}.{member} {rule}")
+        self.member = member
+        self.rule = rule
+
+
 def pool_settings(given: Mapping[str, Any]) -> PoolSettings:
-    """Return the settings that a table holds. Raises ValueError that names the key, before any connection is made."""
-    values = _checked(given, _POOL, where=NAME)
+    """Return the settings that a table holds. Raises PoolSettingInvalid, before any connection is made."""
+    values = _checked(given, _POOL)
     if values.pop("pool_use_lifo", False):
-        raise ValueError(
-            f"{NAME}.pool_use_lifo = true cannot be honoured: the pool hands out the connection that rested longest. "
-            "Leave the line out"
-        )
-    connect = values.pop("connect_args", {})
-    found = PoolSettings(**values, connect=ConnectSettings(**_checked(connect, _CONNECT, where=f"{NAME}.connect_args")))
+        rule = "= true cannot be honoured: the pool hands out the connection that rested longest; leave the line out"
+        raise PoolSettingInvalid("pool_use_lifo", rule)
+    connect = ConnectSettings(**_checked(values.pop("connect_args", {}), _CONNECT, inside="connect_args."))
+    found = PoolSettings(**values, connect=connect)
     if found.limit == 0:
-        raise ValueError(f"{NAME}: pool_size and max_overflow are both 0, so there would be no connection at all")
+        raise PoolSettingInvalid("pool_size", "and max_overflow are both 0, so there would be no connection at all")
     return found
 
 
@@ -113,12 +120,12 @@ _CONNECT: Final[Mapping[str, Check]] = {
 }
 
 
-def _checked(given: Mapping[str, Any], known: Mapping[str, Check], *, where: str) -> dict[str, Any]:
+def _checked(given: Mapping[str, Any], known: Mapping[str, Check], *, inside: str = "") -> dict[str, Any]:
     for name, value in given.items():
         if name not in known:
-            raise ValueError(f"{where}.{name} is unknown; known are {', '.join(sorted(known))}")
+            raise PoolSettingInvalid(f"{inside}{name}", f"is unknown; known are {', '.join(sorted(known))}")
         if (wanted := known[name](value)) is not None:
-            raise ValueError(f"{where}.{name} is {wanted}")
+            raise PoolSettingInvalid(f"{inside}{name}", f"is {wanted}")
     return dict(given)
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from aip_hermes.contract.approval_terms import ApprovalTerms, ApprovalTermsInvalid
+from aip_hermes.database import Place, SharedPlace, pool_settings, postgres_address
+from aip_hermes.database.pool_settings import NAME, PoolSettingInvalid
 from aip_hermes.hermes.endpoint import Endpoint, EndpointInvalid
 from aip_hermes.hermes.operator import OperatorPolicy, OperatorPolicyInvalid
 from aip_hermes.hermes.reconcile import QuietTimes
@@ -23,6 +25,7 @@ from aip_hermes.settings.tables import (
     FileTable,
     NotifyTable,
     OperatorTable,
+    PostgresTable,
     ServerTable,
     TokenTable,
     dotted,
@@ -89,7 +92,7 @@ class Settings:
             server=check.server(file.server),
             endpoints=endpoints,
             tokens=tokens,
-            store=StoreSettings(path=check.store(file.store.dsn)),
+            store=StoreSettings(place=check.store(file.store.dsn, file.database.postgres)),
             authority_file=check.authority(file),
             limits=LimitSettings(**file.limits.model_dump()),
             retention=RetentionSettings(transcripts_ms=round(file.retention.transcripts_hours * 3_600_000)),
@@ -191,14 +194,34 @@ class _Check:
             expires_at_ms=None if raw.expires_at is None else self._time(raw.expires_at, *loc, "expires_at"),
         )
 
-    def store(self, dsn: str) -> Path:
+    def store(self, dsn: str, pool: PostgresTable) -> Place:
         scheme, separator, rest = dsn.partition("://")
-        if separator and (scheme != "sqlite" or not rest.startswith("/")):
-            raise self.fail(
-                "must be a path or sqlite:///path, with three slashes; this version has no other store", "store", "dsn"
-            )
+        if separator and scheme != "sqlite":
+            return self._shared(dsn, pool)
+        if separator and not rest.startswith("/"):
+            rule = "must be a path, sqlite:///path with three slashes, or postgresql://user@host:5432/database"
+            raise self.fail(rule, "store", "dsn")
+        if pool.model_fields_set:
+            raise self.fail("is for a store on PostgreSQL; `store.dsn` names a file", "database", "postgres")
         # One slash of three belongs to the scheme: sqlite:///x is relative, sqlite:////x absolute.
         return self._file(rest[1:] if separator else dsn, "store", "dsn")
+
+    def _shared(self, dsn: str, raw: PostgresTable) -> SharedPlace:
+        try:
+            address = postgres_address(dsn)
+        except ValueError as exc:
+            raise self.fail(f"leads to no store: {exc}", "store", "dsn") from None
+        assert address is not None  # noqa: S101 - it has a scheme
+        if address.has_password:
+            rule = "holds a password; write it into a file (0600) that `?passfile=/path` or PGPASSFILE names"
+            raise self.fail(rule, "store", "dsn")
+        written = raw.model_dump(exclude_unset=True)
+        if written.get("connect_args", {}).get("prepare_threshold") == "never":
+            written["connect_args"]["prepare_threshold"] = None
+        try:
+            return SharedPlace(address=address, pool=pool_settings(written))
+        except PoolSettingInvalid as exc:
+            raise self.fail(exc.rule, *NAME.split("."), *exc.member.split(".")) from None
 
     def notify(self, raw: NotifyTable) -> NotifySettings:
         try:

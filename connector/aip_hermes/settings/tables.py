@@ -72,6 +72,31 @@ class StoreTable(_Table):
     dsn: str = "data/aip.sqlite3"
 
 
+class ConnectTable(_Table):
+    """What is not written here is as `ConnectSettings` has it."""
+
+    connect_timeout: int | None = None
+    prepare_threshold: int | Literal["never"] | None = None
+    application_name: str | None = None
+    options: str | None = None
+
+
+class PostgresTable(_Table):
+    """What is not written here is as `PoolSettings` has it."""
+
+    pool_size: int | None = None
+    max_overflow: int | None = None
+    pool_timeout: float | None = None
+    pool_recycle: float | None = None
+    pool_pre_ping: bool | None = None
+    pool_use_lifo: bool | None = None
+    connect_args: ConnectTable = ConnectTable()
+
+
+class DatabaseTable(_Table):
+    postgres: PostgresTable = PostgresTable()
+
+
 class ApprovalsTable(_Table):
     authority_file: str | None = None
 
@@ -142,6 +167,7 @@ class FileTable(_Table):
     endpoints: Annotated[list[EndpointTable], Field(min_length=1)]
     tokens: Annotated[list[TokenTable], Field(min_length=1)]
     store: StoreTable = StoreTable()
+    database: DatabaseTable = DatabaseTable()
     approvals: ApprovalsTable = ApprovalsTable()
     limits: LimitsTable = LimitsTable()
     retention: RetentionTable = RetentionTable()
@@ -159,6 +185,9 @@ _TABLES: Final[Mapping[str, type[_Table]]] = MappingProxyType(
         "endpoints": EndpointTable,
         "tokens": TokenTable,
         "store": StoreTable,
+        "database": DatabaseTable,
+        "database.postgres": PostgresTable,
+        "database.postgres.connect_args": ConnectTable,
         "approvals": ApprovalsTable,
         "limits": LimitsTable,
         "retention": RetentionTable,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from aip_hermes.database import Place, SharedPlace, StoreRefused
 from aip_hermes.ids import PrincipalId, TenantId
 from aip_hermes.loopback import bound_for_this_machine_only
 from aip_hermes.secret import Secret
@@ -77,9 +78,18 @@ class TokenSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreSettings:
-    """path: the SQLite file of the runtime; its folder belongs to one running server."""
+    """place: a SQLite file, whose folder belongs to one running server, or a PostgreSQL database that several share."""
 
-    path: Path
+    place: Place
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file. Raises StoreRefused where the store is a database."""
+        if isinstance(self.place, SharedPlace):
+            raise StoreRefused(
+                f"the store is the database {self.place.address.shown}, not a file: `pg_dump` and `pg_restore` copy it"
+            )
+        return self.place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from aip_hermes.app import connectors_of
-from aip_hermes.cli.doctor import files, network, reviewers, storage
+from aip_hermes.cli.doctor import files, network, reviewers, shared_store, storage
 from aip_hermes.cli.doctor.finding import Finding, fail, line_of
-from aip_hermes.database import OwnerLock
+from aip_hermes.database import OwnerLock, SharedPlace
 from aip_hermes.ports import Clock, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities
 from aip_hermes.settings import Settings, SettingsError
@@ -40,7 +40,6 @@ async def examine(config: Path, *, clock: Clock) -> list[Finding]:
 
 
 async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Finding]:
-    path = settings.store.path
     yield files.settings_file(settings)
     for finding in files.tokens(settings, clock=clock):
         yield finding
@@ -48,11 +47,18 @@ async def _examined(settings: Settings, *, clock: Clock) -> AsyncIterator[Findin
     yield finding
     for finding in _reviewers(settings, known, clock=clock):
         yield finding
-    holder = OwnerLock.holder_of(path.parent)
-    yield storage.owner(path, holder)
+    place = settings.store.place
+    holder = None if isinstance(place, SharedPlace) else OwnerLock.holder_of(place.parent)
+    if not isinstance(place, SharedPlace):
+        yield storage.owner(place, holder)
     yield await network.port(settings, holder)
     for finding in await network.endpoints(settings.endpoints):
         yield finding
+    if isinstance(place, SharedPlace):
+        async for finding in shared_store.store(place, clock=clock):
+            yield finding
+        return
+    path = place
     for finding in (
         *files.data_folder(path),
         storage.mount(path),

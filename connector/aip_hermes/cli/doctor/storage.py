@@ -21,7 +21,7 @@ from aip_hermes.ports import Clock
 from aip_hermes.runtime.figures import StoreFigures, figures
 from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["disk", "mount", "owner", "store"]
+__all__ = ["contents", "disk", "mount", "owner", "store"]
 
 _LOW_BYTES: Final = 1 << 30
 _NO_BYTES: Final = 64 << 20
@@ -44,7 +44,7 @@ def store(path: Path, holder: AlreadyOwned | None, *, clock: Clock) -> Iterator[
             yield from _schema(path, found)
             yield _integrity(path, found)
             if found.schema_version == found.known_version:
-                yield from _contents(figures(Connection(found.raw), now=clock.now_ms()), served=holder is not None)
+                yield from contents(figures(Connection(found.raw), now=clock.now_ms()), served=holder is not None)
     except StoreFailure as error:
         remedy = (
             "start the server once, then ask again" if _passing(error) else "restore a backup: `aip-hermes restore`"
@@ -101,7 +101,8 @@ def _integrity(path: Path, found: Untouched) -> Finding:
     return fail("integrity", f"{len(problems)} problems, the first: {problems[0][:200]}", remedy)
 
 
-def _contents(found: StoreFigures, *, served: bool) -> Iterator[Finding]:
+def contents(found: StoreFigures, *, served: bool) -> Iterator[Finding]:
+    """What is in it, and whether anything of it is stuck or uncertain. served: somebody works on it."""
     counted = f"{found.actions} actions; {found.queued} queued, {found.running} running, {found.pending} await approval"
     yield fine("contents", counted)
     if found.stuck and served:
