@@ -32,6 +32,9 @@ class Store(Protocol):
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run `function` on a snapshot of the last commit."""
 
+    async def look_up(self, function: Callable[[Connection], T]) -> T:
+        """As `read`, for a look at single rows by their keys: a file is read in the calling thread."""
+
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in a write transaction; returns after its commit is on disk."""
 

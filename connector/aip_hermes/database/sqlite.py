@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import aiosqlite
 
-__all__ = ["Thread", "open_thread", "tables_in"]
+__all__ = ["Thread", "connect", "open_thread", "tables_in"]
 
 T = TypeVar("T")
 _END_S = 5.0
@@ -66,28 +67,32 @@ class _HandedOn:
         self._then(None, error)
 
 
+def connect(
+    path: Path, *, read_only: bool, busy_s: float, prepare: Callable[[sqlite3.Connection], Any]
+) -> sqlite3.Connection:
+    """Open `path` and run `prepare` on it first. The connection, one thread's at a time, is closed when that fails."""
+    mode = "ro" if read_only else "rwc"
+    raw = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=busy_s,
+        check_same_thread=False,
+    )
+    try:
+        prepare(raw)
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
 async def open_thread(
     path: Path, *, read_only: bool, busy_s: float, prepare: Callable[[sqlite3.Connection], Any]
 ) -> Thread:
-    """Open `path` in a thread of its own and run `prepare` there first. The connection is closed when that fails."""
-
-    def connect() -> sqlite3.Connection:
-        mode = "ro" if read_only else "rwc"
-        raw = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}",
-            uri=True,
-            isolation_level=None,
-            timeout=busy_s,
-            check_same_thread=False,
-        )
-        try:
-            prepare(raw)
-        except BaseException:
-            raw.close()
-            raise
-        return raw
-
-    connection = aiosqlite.Connection(connect, iter_chunk_size=64)
+    """Open `path` in a thread of its own, as `connect` does."""
+    opening = partial(connect, path, read_only=read_only, busy_s=busy_s, prepare=prepare)
+    connection = aiosqlite.Connection(opening, iter_chunk_size=64)
     # A program that forgets to close a store must still be able to end. Before 0.22 the connection is the thread.
     thread: Any = getattr(connection, "_thread", connection)
     thread.daemon = True

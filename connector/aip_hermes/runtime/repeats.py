@@ -34,7 +34,7 @@ class Repeats:
 
     async def look(self, submission: Submission) -> Bound | Running | None:
         """Say what is known of an Action ID and its key; None for something new."""
-        return await self._footing.database.read(
+        return await self._footing.database.look_up(
             lambda connection: look(connection, submission, now=self._footing.now_ms())
         )
 
