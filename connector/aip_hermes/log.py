@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, TextIO, cast
 
@@ -99,7 +100,7 @@ def _printable(text: str) -> str:
 
 
 def _redacted(name: str, value: Any) -> Any:
-    if name.lower() in PAYLOAD_FIELDS or field_class(name) is not None:
+    if _hidden(name):
         return REDACTED
     if isinstance(value, Mapping):
         return {str(key): _redacted(str(key), inner) for key, inner in value.items()}
@@ -110,6 +111,11 @@ def _redacted(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return f"<{type(value).__name__}>"
+
+
+@lru_cache(maxsize=512)
+def _hidden(name: str) -> bool:
+    return name.lower() in PAYLOAD_FIELDS or field_class(name) is not None
 
 
 def _exception_of(info: Any) -> BaseException | None:

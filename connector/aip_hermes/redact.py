@@ -40,9 +40,11 @@ _CLASS_OF: Final[Mapping[str, FieldClass]] = {name: kind for kind, names in _FIE
 
 _MARK: Final = "[redacted]"
 
+# What is in every text that a pattern finds, the pattern, and what takes the place of its find.
 _CREDENTIALS: Final = (
-    (re.compile(r"(?i)\b(bearer|basic|digest|negotiate)[ \t:=]+[^\s\"'<>,;]+"), rf"\1 {_MARK}"),
+    ("", re.compile(r"(?i)\b(bearer|basic|digest|negotiate)[ \t:=]+[^\s\"'<>,;]+"), rf"\1 {_MARK}"),
     (
+        "",
         re.compile(
             r"(?i)([\"']?\b(?:authorization|proxy-authorization|x-api-key|api[_-]?key|access[_-]?token|refresh[_-]?token"
             r"|client[_-]?secret|password|passwd|secret|token|cookie|set-cookie)\b[\"']?\s*[:=]\s*)"
@@ -52,15 +54,20 @@ _CREDENTIALS: Final = (
     ),
     # Issued keys that name their issuer; a hyphen or underscore must follow the prefix, so that words stay words.
     (
+        "",
         re.compile(
             r"\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr]|hf|gsk|AKIA|AIza|whsec)[-_A-Z0-9]"
             r"[A-Za-z0-9_.\-]{6,}"
         ),
         _MARK,
     ),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"), _MARK),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@]+@"), rf"\1{_MARK}@"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), _MARK),
+    ("eyJ", re.compile(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"), _MARK),
+    ("://", re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@]+@"), rf"\1{_MARK}@"),
+    (
+        "-----BEGIN",
+        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+        _MARK,
+    ),
 )
 
 
@@ -95,8 +102,9 @@ def redact_text(text: str, *, secrets: Iterable[Secret | None] = (), max_chars: 
     for secret in secrets:
         if secret is not None:
             text = text.replace(secret.reveal(), _MARK)
-    for pattern, substitute in _CREDENTIALS:
-        text = pattern.sub(substitute, text)
+    for sign, pattern, substitute in _CREDENTIALS:
+        if sign in text:
+            text = pattern.sub(substitute, text)
     if max_chars is not None and len(text) > max_chars:
         text = text[: max_chars - 1] + "…"
     return text

@@ -93,7 +93,7 @@ class Submission:
     ) -> Self:
         """Bind an action to its verified caller; an identity claim of the payload is dropped."""
         return cls(
-            action=action.model_copy(update={"identity": None}),
+            action=action if action.identity is None else action.model_copy(update={"identity": None}),
             principal=caller.named,
             actor=caller.actor,
             context=context,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from aip_hermes.ports import Clock
+from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["Finished", "Overrun", "Wake", "Watchers", "within"]
 
@@ -57,7 +57,7 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock, cance
     """
     wake = Wake()
     work = wake.at_end_of(awaitable)
-    bell = wake.at_end_of(clock.sleep(seconds))
+    bell = _bell(seconds, wake, clock=clock)
     try:
         await wake.sleep()
         if cancels and not work.done():
@@ -71,6 +71,13 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock, cance
         bell.cancel()
         if cancels and not work.done():
             work.cancel()
+
+
+def _bell(seconds: float, wake: Wake, *, clock: Clock) -> asyncio.TimerHandle | asyncio.Future[None]:
+    """Return what wakes after `seconds`, to be cancelled: of the machine's clock a timer of the loop, else a task."""
+    if type(clock) is SystemClock:
+        return asyncio.get_running_loop().call_later(seconds, wake)
+    return wake.at_end_of(clock.sleep(seconds))
 
 
 class Finished:
@@ -95,6 +102,10 @@ class Finished:
             waiting.discard(future)
             if not waiting:
                 del self._waiting[(tenant, action_id)]
+
+    def waited_for(self) -> list[_Key]:
+        """Return the tenant and Action ID of each end that somebody waits for."""
+        return list(self._waiting)
 
     def tell(self, *, tenant: str, action_id: str, stored: Mapping[str, Any]) -> None:
         """Hand a committed result to everybody who waits."""
@@ -121,6 +132,12 @@ class Watchers:
             waiting.discard(event)
             if not waiting:
                 del self._events[(tenant, action_id)]
+
+    def all_changed(self) -> None:
+        """Wake everybody."""
+        for events in self._events.values():
+            for event in events:
+                event.set()
 
     def changed(self, *, tenant: str, action_id: str) -> None:
         """Wake everybody who follows the action, or all of its tenant's (under the empty id)."""
