@@ -18,9 +18,8 @@ from aip_hermes.database import (
     pool_settings,
     postgres_address,
 )
-from aip_hermes.database.connection import Note
+from aip_hermes.database.connection import MISSED, Note
 from aip_hermes.database.postgres import PostgresDatabase
-from aip_hermes.database.postgres.listening import MISSED
 from tests.support.postgres import running_postgres
 from tests.support.postgres_relay import CommitCutter
 

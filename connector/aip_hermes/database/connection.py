@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Connection", "Note"]
+__all__ = ["MISSED", "Connection", "Note"]
 
 Note = tuple[str, Mapping[str, Any]]
 """What happened, and its facts, for whoever listens to a store's commits."""
+
+MISSED: Final = "store.messages_missed"
+"""The note, without facts, that is heard where notes of other processes may have been missed."""
 
 _NOTHING: Mapping[str, Any] = {}
 

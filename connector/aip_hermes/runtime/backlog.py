@@ -18,6 +18,7 @@ from aip_hermes.runtime import leases
 from aip_hermes.runtime.cancellation import Cancelled
 from aip_hermes.runtime.events import action_event_id, append_event
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.notices import CHANGED
 from aip_hermes.runtime.retry import RetryPolicy, delay_ms
 from aip_hermes.runtime.serial import release_lock
 from aip_hermes.runtime.settlement import LostClaim, origin_of
@@ -57,6 +58,7 @@ def enqueue(connection: Connection, submission: Submission, footing: Footing) ->
             "now": now,
         },
     )
+    connection.note(CHANGED, tenant=submission.tenant, action_id=submission.action.id)
 
 
 def take(connection: Connection, footing: Footing, *, room: Callable[[str], int], set_back: bool) -> Batch:

@@ -16,6 +16,7 @@ from aip_hermes.runtime.caller import Caller
 from aip_hermes.runtime.cancellation import Cancelled, RunningAction
 from aip_hermes.runtime.failures import CancelUnsupported, CapabilityUnknown, HandlerBroken, NotAuthorized
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.notices import CANCEL_ASKED
 from aip_hermes.runtime.settlement import Ending, settle
 from aip_hermes.runtime.store import QUERIES, from_json
 from aip_hermes.runtime.waiting import Overrun, within
@@ -23,6 +24,7 @@ from aip_hermes.runtime.waiting import Overrun, within
 __all__ = ["CancelRequests"]
 
 LOOK_S: Final = 0.5
+_REASON_CHARS: Final = 1000
 """How long an attempt that is claimed and not known here is waited for, before looking where it stands."""
 
 
@@ -43,6 +45,7 @@ class CancelRequests:
         if not caller.may("action:write"):
             raise NotAuthorized("this needs the scope action:write", details={"object": "action", "operation": "Write"})
         address, began = {"tenant": caller.tenant_id or "", "action_id": action_id}, self._footing.clock.monotonic()
+        asked_others = self._footing.alone
         while True:
             end = self._footing.finished.register(**address)
             try:
@@ -67,6 +70,9 @@ class CancelRequests:
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
                     )
+                if running is None and not asked_others:
+                    await self._ask_others(address, reason)
+                    asked_others = True
                 left_s = self._longest_s(running) - (self._footing.clock.monotonic() - began)
                 stored = await self._end_of(end, reason, address, left_s=left_s, returns=row["queued_at"] is not None)
                 if stored is not None and stored["status"] != "pending_approval":
@@ -98,6 +104,11 @@ class CancelRequests:
                 raise StoreUnavailable(
                     "the action's end could not be stored yet; query the action before sending again"
                 ) from None
+
+    async def _ask_others(self, address: Mapping[str, str], reason: str | None) -> None:
+        """Ask whichever worker of a shared store runs the action to stop it."""
+        cut = reason if reason is None else reason[:_REASON_CHARS]
+        await self._footing.database.write(lambda connection: connection.note(CANCEL_ASKED, **address, reason=cut))
 
     def _longest_s(self, running: RunningAction | None) -> float:
         limits = self._footing.limits

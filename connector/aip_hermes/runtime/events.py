@@ -12,6 +12,7 @@ from typing import Any
 
 from aip_hermes import wire
 from aip_hermes.database import Connection
+from aip_hermes.runtime.notices import CHANGED
 from aip_hermes.runtime.store import QUERIES, from_json, to_json
 
 __all__ = [
@@ -93,6 +94,7 @@ def append_event(
             "event": to_json({name: value for name, value in members.items() if value is not None}),
         },
     )
+    connection.note(CHANGED, tenant=origin.tenant, action_id=origin.action_id)
 
 
 def fetch_event(connection: Connection, *, tenant: str, event_id: str) -> wire.Event | None:

@@ -8,8 +8,12 @@ from typing import Any, Final
 from aip_hermes.database.connection import Note
 from aip_hermes.telemetry import Meter
 
-__all__ = ["APPROVAL_WAITS", "ENDED", "RECONCILED", "ApprovalWaits", "Notices"]
+__all__ = ["APPROVAL_WAITS", "CANCEL_ASKED", "CHANGED", "ENDED", "RECONCILED", "ApprovalWaits", "Notices"]
 
+CHANGED: Final = "action.changed"
+"""tenant, action_id. Something of the action was stored that somebody may wait for."""
+CANCEL_ASKED: Final = "action.cancel_asked"
+"""tenant, action_id, reason (a text, cut, or None). Whoever runs the action is asked to stop it."""
 ENDED: Final = "action.ended"
 """tenant, capability_id, status, uncertain."""
 APPROVAL_WAITS: Final = "approval.waits"

@@ -23,6 +23,8 @@ from aip_hermes.runtime.waiting import Overrun, within
 __all__ = ["Busy", "GoesOn", "Held", "SerialLocks", "end_work", "open_session", "release_lock"]
 
 
+_LOOK_MS: Final = 100
+
 GoesOn = Literal["uncertain_turn", "run"]
 """What keeps a session closed to exclusive use after its action has ended."""
 
@@ -88,7 +90,12 @@ class SerialLocks:
                     return row
                 closed_for_ms = max((row.get("closed_until") or 0) - self._footing.now_ms(), 0)
                 left_ms = self._wait_ms - (self._footing.clock.monotonic() - started) * 1000
-                if row["holder_action"] is not None or closed_for_ms > left_ms:
+                held_elsewhere = row["holder_action"] is not None
+                if held_elsewhere and not self._footing.alone and left_ms > 0:
+                    # By another worker: its line is not ours, so we look again.
+                    await self._footing.clock.sleep(min(_LOOK_MS, left_ms) / 1000)
+                    continue
+                if held_elsewhere or closed_for_ms > left_ms:
                     raise self._closed(key, row, closed_for_ms)
                 await self._footing.clock.sleep(closed_for_ms / 1000)
         except BaseException:

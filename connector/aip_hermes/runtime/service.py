@@ -31,6 +31,7 @@ from aip_hermes.runtime.failures import RuntimeStopping
 from aip_hermes.runtime.fence_hits import counting_refusals
 from aip_hermes.runtime.figures import Load, load
 from aip_hermes.runtime.footing import Footing
+from aip_hermes.runtime.hearing import Hearing
 from aip_hermes.runtime.keeper import Keeper
 from aip_hermes.runtime.limits import RuntimeLimits
 from aip_hermes.runtime.messages import MessageClaim, Messages
@@ -122,7 +123,8 @@ class Runtime:
         check_policies(catalog)
         clock = clock or SystemClock()
         meter = meter or NoMeter()
-        database = open_store(store, KIND, clock=clock, committed=Notices(meter, approval_waits))
+        hearing = Hearing()
+        database = open_store(store, KIND, clock=clock, committed=Notices(meter, approval_waits), heard=hearing)
         owner = OwnerLock(store.parent) if isinstance(store, Path) else None
         if owner is not None:
             owner.acquire()
@@ -146,6 +148,7 @@ class Runtime:
         runtime = cls(footing, owner=owner, catalog=catalog, connectors=connectors, authorities=authorities)
         if isinstance(store, Path):
             runtime._obstacle = partial(obstacle, store)
+        hearing.open(footing, runtime._background.start)
         runtime._go_on(unfinished)
         runtime._background.keep("queue", runtime._queue.run)
         runtime._background.keep("keeper", Keeper(footing).run)

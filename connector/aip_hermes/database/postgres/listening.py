@@ -17,14 +17,11 @@ from uuid import uuid4
 import psycopg
 import structlog
 
-from aip_hermes.database.connection import Note
+from aip_hermes.database.connection import MISSED, Note
 
-__all__ = ["MISSED", "Listener", "publish"]
+__all__ = ["Listener", "publish"]
 
 log = structlog.get_logger(__name__)
-
-MISSED: Final = "store.messages_missed"
-"""The note, without facts, that is heard after the connection was lost: anything may have happened meanwhile."""
 
 _MOST_BYTES: Final = 7_900
 _LOOK_S: Final = 0.25
