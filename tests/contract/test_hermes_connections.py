@@ -80,7 +80,11 @@ async def test_a_kept_connection_that_said_something_or_ended_is_left(closes: bo
 @pytest.mark.requirement("hermes:transport:quiet-connections-only")
 @pytest.mark.parametrize(
     ("answer", "connections"),
-    [(_HINTS_AND_CHUNKS, [1, 1]), (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}", [1, 2])],
+    [
+        (_HINTS_AND_CHUNKS, [1, 1]),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}", [1, 2]),
+        (_ANSWER + b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n!", [1, 2]),
+    ],
 )
 async def test_what_an_answer_says_about_its_connection_counts(answer: bytes, connections: list[int]) -> None:
     async with asyncio.timeout(30), _served(answer) as (endpoint, client):

@@ -197,8 +197,13 @@ class _Connection(asyncio.Protocol):
         return bytes(event.data) if isinstance(event, h11.Data) else None
 
     def next_cycle(self) -> bool:
-        """Make ready for the next request; False where the connection can carry no other one."""
+        """Make ready for the next request; False where the connection can carry no other one.
+
+        Bytes that came in one piece with the answer's end, and are not of it, would be taken for the next one's answer.
+        """
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        if self._http.trailing_data[0]:
             return False
         self._http.start_next_cycle()
         return True
