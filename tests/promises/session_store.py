@@ -41,6 +41,12 @@ PROMISES = (
         "U+FFFD, bad times become now, bad display metadata goes.",
     ),
     Promise(
+        id="session_db:messages:readable",
+        source=_SESSIONS + "2.2",
+        sentence="No value makes a transcript unreadable: what JSON can't hold, and what is nested deeper than 100 "
+        "levels, becomes a text where it stands.",
+    ),
+    Promise(
         id="session_db:messages:counters",
         source=_SESSIONS + "5.2, §16.3; field report F097",
         sentence="Counters are exact under 16 writers, a refused batch counts nothing, and no write brings a deleted "

@@ -62,7 +62,7 @@ def _configured(model_config: object) -> bool:
     if isinstance(model_config, str):
         try:
             model_config = json.loads(model_config)
-        except ValueError:
+        except (ValueError, RecursionError):
             return bool(model_config)
     if isinstance(model_config, Mapping):
         return any(key not in LINEAGE_MARKERS for key in model_config)

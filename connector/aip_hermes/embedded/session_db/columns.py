@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 
+from aip_hermes.embedded.session_db.json_text import json_text, json_value, shown
 from aip_hermes.hermes_api import SCREENSHOT
 
 __all__ = [
@@ -59,6 +60,7 @@ MESSAGE_COLUMNS: Final = (
 
 _MARK = "\0json:"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_LARGEST = 2**63 - 1
 _PREVIEW_CHARS = 60
 _SKILL = re.compile(r'\[IMPORTANT: The user has invoked the "(?P<name>[^"\n]+)" skill')
 _SKILL_INSTRUCTION = re.compile(
@@ -108,7 +110,7 @@ def message_parameters(
         "tool_calls": None if calls is None else _dumped(calls),
         "tool_call_total": 0 if calls is None else len(calls),
         "timestamp": timestamp_of(message.get("timestamp"), default=default_timestamp),
-        "token_count": message.get("token_count"),
+        "token_count": _count(message.get("token_count")),
         "observed": int(bool(message.get("observed"))),
         "active": int(message.get("active", 1) not in (0, False)),
         "compacted": int(bool(message.get("compacted"))),
@@ -132,10 +134,7 @@ def decoded_tool_calls(value: object) -> list[Any] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return []
+        value = json_value(value)
     return list(value) if isinstance(value, list | tuple) else []
 
 
@@ -185,33 +184,51 @@ def timestamp_of(value: object, *, default: float) -> float:
 
 def encoded_content(value: object) -> object:
     """Return what is stored for a content: text and numbers as they are, lists and objects as marked JSON."""
-    if value is None or isinstance(value, bytes | int | float):
+    if value is None or isinstance(value, bytes) or _is_number(value):
         return value
     if isinstance(value, str):
         text = scrubbed(value)
         return _MARK + json.dumps(text) if text.startswith(_MARK) else text
     if isinstance(value, list | tuple | Mapping):
         try:
-            return _MARK + _dumped(value)
+            json.dumps(value)
         except (TypeError, ValueError):
-            return scrubbed(str(value))
-    return scrubbed(str(value))
+            return scrubbed(shown(value))
+        except RecursionError:
+            pass  # its deeper part becomes a text
+        return _MARK + _dumped(value)
+    return scrubbed(shown(value))
 
 
 def decoded_content(value: object) -> object:
     """Return a stored content as it was given: lists and objects are decoded."""
     if isinstance(value, str) and value.startswith(_MARK):
-        return json.loads(value[len(_MARK) :])
+        text = value[len(_MARK) :]
+        return json_value(text, default=text)
     return value
 
 
 def _dumped(value: object) -> str:
-    # Characters as they are: half the size of escapes, and a lone surrogate can't hide in one.
-    return scrubbed(json.dumps(value, ensure_ascii=False))
+    # Characters as they are: a lone surrogate can't hide in an escape.
+    return scrubbed(json_text(value))
 
 
 def _text(value: object) -> str | None:
-    return None if value is None else scrubbed(value if isinstance(value, str) else str(value))
+    return None if value is None else scrubbed(value if isinstance(value, str) else shown(value))
+
+
+def _is_number(value: object) -> bool:
+    """Whether an engine can keep it as a number."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and -_LARGEST <= value <= _LARGEST
+
+
+def _count(value: object) -> int | None:
+    """Return a whole number of tokens; None for what is no possible one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
+        return None
+    return int(value)
 
 
 def _json_text(value: object) -> str | None:
@@ -223,10 +240,7 @@ def _json_text(value: object) -> str | None:
 def _metadata(value: object) -> dict[str, Any] | None:
     for _ in range(2):
         if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except ValueError:
-                return None
+            value = json_value(value)
     return dict(value) if isinstance(value, Mapping) else None
 
 

@@ -5,12 +5,12 @@ Both only change what is fed to a model; stored rows stay as they are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, MutableSequence
 from typing import Any, Final
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import decoded_columns
+from aip_hermes.embedded.session_db.json_text import json_value
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = ["conversation", "conversation_message", "repair_message_sequence", "told_rows"]
@@ -181,9 +181,4 @@ def _join_users(messages: MutableSequence[dict[str, Any]]) -> int:
 
 
 def _decoded(value: object) -> object:
-    if isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
+    return json_value(value, default=value) if isinstance(value, str) else value

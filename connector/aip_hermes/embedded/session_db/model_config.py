@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from aip_hermes.embedded.session_db.columns import scrubbed
+from aip_hermes.embedded.session_db.json_text import json_text, json_value
 
 __all__ = ["config_of", "config_text", "edge_of", "merged_config"]
 
@@ -15,10 +15,7 @@ _RESET: Final = "_reset_from"
 
 def config_of(text: str | None) -> dict[str, Any]:
     """Return the object that a row holds; an empty one where it holds none."""
-    try:
-        value = json.loads(text) if text else {}
-    except ValueError:
-        return {}
+    value = json_value(text) if text else {}
     return value if isinstance(value, dict) else {}
 
 
@@ -26,7 +23,7 @@ def config_text(config: Mapping[str, Any] | str | None) -> str | None:
     """Return what is stored: nothing for an empty object."""
     if not config:
         return None
-    return scrubbed(config) if isinstance(config, str) else json.dumps(config)
+    return scrubbed(config) if isinstance(config, str) else json_text(config)
 
 
 def merged_config(stored: str | None, given: str | None) -> str | None:
@@ -35,7 +32,7 @@ def merged_config(stored: str | None, given: str | None) -> str | None:
         return stored or given
     kept = config_of(stored)
     if set(kept) == {_RESET}:
-        return json.dumps(config_of(given) | kept)
+        return json_text(config_of(given) | kept)
     return stored
 
 
