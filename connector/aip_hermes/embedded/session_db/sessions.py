@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from aip_hermes.database import Connection
@@ -69,6 +70,10 @@ class NewSession:
 
 
 _PLAIN: Final = tuple(name for name in NewSession.__slots__ if name not in ("model_config", "system_prompt"))
+_ALWAYS: Final = ("id", "source", "model", "started_at")
+_REST: Final = tuple(name for name in NewSession.__slots__ if name not in _ALWAYS)
+_NOTHING: Final = (None,) * len(_REST)
+_rest_of = attrgetter(*_REST)
 
 
 def fetch(connection: Connection, session_id: str) -> dict[str, Any] | None:
@@ -79,6 +84,8 @@ def fetch(connection: Connection, session_id: str) -> dict[str, Any] | None:
 
 def create(connection: Connection, new: NewSession) -> str:
     """Insert the row, or fill the empty places of an existing one. Raises UnknownSession for an unknown parent."""
+    if _rest_of(new) == _NOTHING and _inserted(connection, new):
+        return new.id
     values: dict[str, Any] = {name: _clean(getattr(new, name)) for name in _PLAIN}
     if new.parent_session_id is not None:
         _inherit(connection, values, parent_id=str(values["parent_session_id"]))
@@ -90,6 +97,13 @@ def create(connection: Connection, new: NewSession) -> str:
     values["system_prompt_hash"] = kept_prompt(connection, new.system_prompt) if prompted else None
     connection.execute(QUERIES["insert_session"], values)
     return new.id
+
+
+def _inserted(connection: Connection, new: NewSession) -> bool:
+    """Insert a row that begins with nothing but its source and its model; False where the id is taken."""
+    values = {name: _clean(getattr(new, name)) for name in _ALWAYS}
+    connection.execute(QUERIES["insert_bare_session"], values)
+    return connection.changes > 0
 
 
 def create_absent(connection: Connection, new: NewSession, *, title: object = None) -> dict[str, Any]:

@@ -19,6 +19,11 @@ SELECT model_config, parent_session_id, system_prompt_hash FROM sessions WHERE i
 -- Whether a row has this id.
 SELECT 1 AS present FROM sessions WHERE id = :id;
 
+-- name: insert_bare_session
+-- A new row that begins with nothing but its source and its model, unless the id is taken.
+INSERT INTO sessions (id, source, model, started_at) VALUES (:id, :source, :model, :started_at)
+ON CONFLICT (id) DO NOTHING;
+
 -- name: insert_session
 -- A new row; an existing one keeps every value it has and only gets its empty places filled.
 INSERT INTO sessions (
