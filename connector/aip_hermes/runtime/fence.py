@@ -151,17 +151,21 @@ def claim(
     """
     if submission.message is not None:
         submission.message.store(connection)
+    input_hash = digests.fence_input_hash(submission.action)
+    params = submission.claim_params(now=now, intent_at=intent_at, facts=facts, input_hash=input_hash)
+    ended = None if end is None else {**params, **end, "attempt": 1, "queued_at": None}
+    if ended is not None and submission.fence is None and connection.execute(QUERIES["claim_ended"], ended):
+        return Claimed(attempt=1, lease=1, ended=ended)
     row = _fetch_action(connection, submission.tenant, submission.action.id)
     verdict = _judge_action(row, submission)
     if verdict is not None:
         return verdict
-    input_hash = digests.fence_input_hash(submission.action)
     if submission.fence is not None:
         key = _reserve(connection, submission, submission.fence, input_hash=input_hash, now=now)
         if key is not None:
             return _judge_key(connection, key, submission)
-    params = submission.claim_params(now=now, intent_at=intent_at, facts=facts, input_hash=input_hash)
-    ended = {**params, **end, "attempt": 1, "queued_at": None} if row is None and end is not None else None
+    if row is not None:
+        ended = None
     query = QUERIES["claim_ended" if ended else "claim_action" if row is None else "claim_next_attempt"]
     (claimed,) = connection.execute(query, ended or {**params, **lease})
     return Claimed(attempt=claimed["attempt"], lease=claimed["lease_number"], ended=ended)
@@ -262,7 +266,6 @@ def _collision(key: _Row, submission: Submission) -> dict[str, Any]:
 def _reserve(connection: Connection, submission: Submission, fence: Fence, *, input_hash: str, now: int) -> _Row | None:
     """Take the fence; return the row that stands in the way, or None."""
     params = {"tenant": submission.tenant, **fence.params()}
-    connection.execute(QUERIES["drop_expired_key"], {**params, "now": now})
     taken = connection.execute(
         QUERIES["reserve_key"],
         {

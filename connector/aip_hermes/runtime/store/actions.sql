@@ -71,28 +71,27 @@ UPDATE actions SET
 WHERE tenant = :tenant AND action_id = :action_id AND attempt = :attempt
     AND (state = 'running' OR (state IN ('queued', 'pending_approval') AND :state <> 'completed'))
     AND (CAST(:lease AS BIGINT) IS NULL OR lease_number = :lease)
-RETURNING *;
+RETURNING tenant, action_id, capability_id, principal_id, principal, session_id, correlation_id, attempt, queued_at,
+    tries, dead_letter_reason, key_scope, key_partition, key_text;
 
 -- name: fetch_key
 -- Who holds a fence.
 SELECT * FROM idempotency_keys
 WHERE tenant = :tenant AND key_scope = :key_scope AND key_partition = :key_partition AND key_text = :key_text;
 
--- name: drop_expired_key
--- A settled fence whose time to live has passed is no fence.
-DELETE FROM idempotency_keys
-WHERE tenant = :tenant AND key_scope = :key_scope AND key_partition = :key_partition AND key_text = :key_text
-    AND settled = 1 AND expires_at IS NOT NULL AND expires_at <= :now;
-
 -- name: reserve_key
--- Take a free fence; no row comes back when it is held.
+-- Take a free fence; no row comes back when it is held. A settled one whose time to live has passed is none.
 INSERT INTO idempotency_keys (
     tenant, key_scope, key_partition, key_text, action_id, principal_id, principal_kind, input_hash, settled,
     first_seen_at, expires_at)
 VALUES (
     :tenant, :key_scope, :key_partition, :key_text, :action_id, :principal_id, :principal_kind, :input_hash, 0,
     :now, :expires_at)
-ON CONFLICT (tenant, key_scope, key_partition, key_text) DO NOTHING
+ON CONFLICT (tenant, key_scope, key_partition, key_text) DO UPDATE SET
+    action_id = excluded.action_id, principal_id = excluded.principal_id, principal_kind = excluded.principal_kind,
+    input_hash = excluded.input_hash, settled = 0, first_seen_at = excluded.first_seen_at,
+    expires_at = excluded.expires_at
+WHERE idempotency_keys.settled = 1 AND idempotency_keys.expires_at <= :now
 RETURNING action_id;
 
 -- name: settle_key
