@@ -13,9 +13,7 @@ from aip_hermes.embedded.session_db.listing import page_query
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 OF_ONE_SESSION = sorted(
-    name
-    for name, sql in QUERIES.items()
-    if re.search(r"\bmessages\b", sql) and ":session_id" in sql and "/*" not in sql
+    name for name, sql in QUERIES.items() if re.search(r"\bmessages\b", sql) and ":session_id" in sql
 )
 OF_ONE_ROW = sorted(
     name

@@ -155,6 +155,11 @@ PROMISES = (
         sentence="A query that PostgreSQL reads in other words keeps its name; one engine never has a query alone.",
     ),
     Promise(
+        id="database:queries:parts",
+        source="design §6",
+        sentence="What several queries have in common is written once and stands in each of them, in either dialect.",
+    ),
+    Promise(
         id="database:postgres:heard",
         source="design §6",
         sentence="What one worker of a shared store commits the others hear; a lost connection is told, never silent.",

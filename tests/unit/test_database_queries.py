@@ -34,9 +34,29 @@ def test_a_query_carries_what_the_other_engine_reads_and_is_else_the_same(packag
     }
 
 
+@pytest.mark.requirement("database:queries:parts")
+def test_a_part_of_several_queries_is_written_once_in_either_dialect(package: Path) -> None:
+    part = "-- name: which\n-- Which rows.\n"
+    (package / "q.sql").write_text(
+        "-- name: all\n-- Every one.\nSELECT 1 WHERE /*which*/ /* a remark */ AND 2;\n\n"
+        f"{part}a = /*what*/;\n\n-- name: what\n-- A value.\n3;\n"
+    )
+    (package / "q.postgres.sql").write_text(f"{part}b = /*what*/;\n")
+    queries = Queries.load(package=package.name, names=("q.sql",))
+    query = queries["all"]
+    assert str(query) == "SELECT 1 WHERE a = 3 /* a remark */ AND 2"
+    assert (query.postgres, queries["what"].postgres) == ("SELECT 1 WHERE b = 3 /* a remark */ AND 2", None)
+
+
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
+        ("q.sql", "-- name: one\n-- One.\nSELECT /*two*/;\n", "one: /\\*two\\*/ is no entry"),
+        (
+            "q.sql",
+            "-- name: one\n-- One.\nSELECT /*two*/;\n-- name: two\n-- Two.\n/*one*/;\n",
+            "two: /\\*one\\*/ contains itself",
+        ),
         ("q.postgres.sql", "-- name: three\n-- Nobody asks.\nSELECT 3;\n", "three is not in q.sql"),
         ("q.sql", OURS + "-- name: one\n-- Again.\nSELECT 1;\n", "one is empty or written twice"),
         ("q.sql", OURS + "-- name: four\nSELECT 4;\n", "one comment line"),

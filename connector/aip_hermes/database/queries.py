@@ -1,19 +1,21 @@
 """Named queries: SQL stands in `.sql` files, Python calls it by name.
 
 A query begins with a line `-- name: fetch_action`, followed by one comment line that says what it answers. Where
-PostgreSQL needs other words, `events.postgres.sql` beside `events.sql` says them under the same name.
+PostgreSQL needs other words, `events.postgres.sql` beside `events.sql` says them under the same name. What several
+queries have in common is an entry of its own, too: `/*tip*/` stands for the text of the entry `tip`, in either dialect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from types import MappingProxyType
 
 __all__ = ["Queries", "Query"]
 
 _HEAD = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)[ \t]*\n-- (?P<sentence>[^\n]+)\n", re.MULTILINE)
+_PART = re.compile(r"/\*(?P<name>[a-z][a-z0-9_]*)\*/")
 _DIALECT = ".postgres.sql"
 
 
@@ -37,8 +39,8 @@ class Queries:
     def load(*, package: str, names: Sequence[str]) -> Mapping[str, Query]:
         """Return name → SQL of the files `names` in `package`.
 
-        Raises ValueError for a query without a sentence, without SQL, or with a name used twice, and for one that only
-        the other engine would have.
+        Raises ValueError for a query without a sentence, without SQL, or with a name used twice, for one that only the
+        other engine would have, and for a part that is no entry or contains itself.
         """
         queries: dict[str, Query] = {}
         for file in names:
@@ -50,7 +52,21 @@ class Queries:
             if alone := other.keys() - own.keys():
                 raise ValueError(f"{dialect}: query {min(alone)} is not in {file}")
             queries |= {name: Query(sql, postgres=other.get(name)) for name, sql in own.items()}
-        return MappingProxyType(queries)
+        return MappingProxyType({name: _composed(name, queries) for name in queries})
+
+
+def _composed(name: str, queries: Mapping[str, Query]) -> Query:
+    own = _filled(name, queries, lambda query: query, ())
+    other = _filled(name, queries, lambda query: query.postgres or query, ())
+    return Query(own, postgres=None if other == own else other)
+
+
+def _filled(name: str, queries: Mapping[str, Query], spoken: Callable[[Query], str], around: tuple[str, ...]) -> str:
+    """Return a query in one dialect with its parts in their places. around: the queries that it is a part of."""
+    if name not in queries or name in around:
+        raise ValueError(f"query {around[-1]}: /*{name}*/ {'contains itself' if name in around else 'is no entry'}")
+    within = (*around, name)
+    return _PART.sub(lambda part: _filled(part["name"], queries, spoken, within), spoken(queries[name]))
 
 
 def _parsed(package: str, file: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,40 +37,9 @@ _PROJECTED: Final = (
     "last_active",
 )
 _PUNCTUATION: Final = re.compile(r"[\W_]+")
-_FRAGMENTS: Final = (
-    ("/*columns*/", "listed_columns"),
-    ("/*where*/", "listing_filter"),
-    ("/*listable*/", "listable"),
-    ("/*tip*/", "listed_tip"),
-)
 _KEYS: Final = (*SESSION_COLUMNS, "preview", "last_active")
 _ID: Final = SESSION_COLUMNS.index("id")
 _TIP_ID: Final = len(_KEYS)
-
-
-def _composed(name: str) -> Query:
-    query = QUERIES[name]
-    return Query(_filled(query, lambda part: part), postgres=_filled(_spoken(query), _spoken))
-
-
-def _filled(text: str, spoken: Callable[[Query], str]) -> str:
-    for place, fragment in _FRAGMENTS:
-        text = text.replace(place, spoken(QUERIES[fragment]))
-    return text
-
-
-def _spoken(query: Query) -> str:
-    """Return a query as PostgreSQL takes it."""
-    return query.postgres or query
-
-
-_PAGES: Final = {
-    (roots, by_activity): _composed(f"list_{'roots' if roots else 'rows'}_by_{'activity' if by_activity else 'start'}")
-    for roots in (True, False)
-    for by_activity in (True, False)
-}
-_TIPS: Final = _composed("fetch_listed")
-_COUNTS: Final = {True: _composed("count_listable_rows"), False: _composed("count_rows")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +89,7 @@ class Filter:
 
 def page_query(*, roots: bool, by_activity: bool) -> Query:
     """Return the query behind a page."""
-    return _PAGES[roots, by_activity]
+    return QUERIES[f"list_{'roots' if roots else 'rows'}_by_{'activity' if by_activity else 'start'}"]
 
 
 def page(
@@ -163,7 +132,8 @@ def rich_row(connection: Connection, session_id: str, *, prompts: bool) -> dict[
 
 def counts(connection: Connection, wanted: Filter, *, listable_only: bool) -> dict[str, int]:
     """Return how many rows each source has."""
-    rows = connection.execute(_COUNTS[listable_only], wanted.parameters())
+    query = QUERIES["count_listable_rows" if listable_only else "count_rows"]
+    rows = connection.execute(query, wanted.parameters())
     return {row["source"]: int(row["sessions"]) for row in rows}
 
 
@@ -214,7 +184,7 @@ def _tips(connection: Connection, records: Sequence[tuple[Any, ...]]) -> dict[st
     ids = sorted({record[_TIP_ID] for record in records if record[_TIP_ID] not in (None, record[_ID])})
     if not ids:
         return {}
-    found = connection.tuples(_TIPS, {"ids": _json(ids)})
+    found = connection.tuples(QUERIES["fetch_listed"], {"ids": _json(ids)})
     return {row[_ID]: dict(zip(_KEYS, row, strict=True)) for row in found}
 
 

@@ -4,22 +4,23 @@
 -- Whether a compression ended a row.
 SELECT 1 FROM sessions WHERE id = :id AND end_reason = 'compression';
 
+-- name: next_segment
+-- Of the row `chain.id`: where the conversation goes on after a compression.
+SELECT child.id
+FROM sessions AS parent
+JOIN sessions AS child ON child.parent_session_id = parent.id
+WHERE parent.id = chain.id AND parent.end_reason = 'compression' AND child.edge IS NULL AND child.source <> 'tool'
+ORDER BY
+    CASE WHEN child.end_reason = 'compression' THEN 0 WHEN child.ended_at IS NULL THEN 1 ELSE 2 END,
+    child.active_at DESC, child.started_at DESC, child.id DESC
+LIMIT 1;
+
 -- name: compression_tip
 -- The end of the chain that begins at a row: the row itself where it wasn't compressed. At most 100 steps.
 WITH RECURSIVE chain (id, hop) AS (
     SELECT CAST(:id AS TEXT), 0
     UNION ALL
-    SELECT (
-        SELECT child.id
-        FROM sessions AS parent
-        JOIN sessions AS child ON child.parent_session_id = parent.id
-        WHERE parent.id = chain.id AND parent.end_reason = 'compression'
-          AND child.edge IS NULL AND child.source <> 'tool'
-        ORDER BY
-            CASE WHEN child.end_reason = 'compression' THEN 0 WHEN child.ended_at IS NULL THEN 1 ELSE 2 END,
-            child.active_at DESC, child.started_at DESC, child.id DESC
-        LIMIT 1
-    ), hop + 1
+    SELECT (/*next_segment*/), hop + 1
     FROM chain WHERE chain.id IS NOT NULL AND hop < 100
 )
 SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1;
@@ -48,25 +49,15 @@ WITH RECURSIVE up (id, hop) AS (
     JOIN sessions AS parent ON parent.id = child.parent_session_id AND parent.end_reason = 'compression'
     WHERE hop > -100
 ),
-down (id, hop) AS (
+chain (id, hop) AS (
     SELECT id, 0 FROM sessions WHERE id = :id
     UNION ALL
-    SELECT (
-        SELECT child.id
-        FROM sessions AS parent
-        JOIN sessions AS child ON child.parent_session_id = parent.id
-        WHERE parent.id = down.id AND parent.end_reason = 'compression'
-          AND child.edge IS NULL AND child.source <> 'tool'
-        ORDER BY
-            CASE WHEN child.end_reason = 'compression' THEN 0 WHEN child.ended_at IS NULL THEN 1 ELSE 2 END,
-            child.active_at DESC, child.started_at DESC, child.id DESC
-        LIMIT 1
-    ), hop + 1
-    FROM down WHERE down.id IS NOT NULL AND hop < 100
+    SELECT (/*next_segment*/), hop + 1
+    FROM chain WHERE chain.id IS NOT NULL AND hop < 100
 )
 SELECT id, hop FROM up
 UNION
-SELECT id, hop FROM down WHERE id IS NOT NULL
+SELECT id, hop FROM chain WHERE id IS NOT NULL
 ORDER BY hop;
 
 -- name: live_continuations

@@ -1,7 +1,5 @@
 -- Pages and counts of sessions, in the dialect of SQLite: lists come as JSON, and the order of tables is the order of
--- work, so that a page ends the walk along an index. `/*columns*/`, `/*where*/`, `/*listable*/`
--- and `/*tip*/` stand for the entries `listed_columns`, `listing_filter`, `listable` and `listed_tip`; `root` is the row
--- that is shown.
+-- work, so that a page ends the walk along an index. `root` is the row that is shown.
 
 -- name: listable
 -- Whether `root`, with its parent beside it, stands for a conversation: a root, a branch or a reset.
@@ -49,17 +47,7 @@ CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
     WITH RECURSIVE chain (id, hop) AS (
         SELECT root.id, 0
         UNION ALL
-        SELECT (
-            SELECT child.id
-            FROM sessions AS above
-            JOIN sessions AS child ON child.parent_session_id = above.id
-            WHERE above.id = chain.id AND above.end_reason = 'compression'
-              AND child.edge IS NULL AND child.source <> 'tool'
-            ORDER BY
-                CASE WHEN child.end_reason = 'compression' THEN 0 WHEN child.ended_at IS NULL THEN 1 ELSE 2 END,
-                child.active_at DESC, child.started_at DESC, child.id DESC
-            LIMIT 1
-        ), hop + 1
+        SELECT (/*next_segment*/), hop + 1
         FROM chain WHERE chain.id IS NOT NULL AND hop < 100
     )
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1
@@ -67,8 +55,8 @@ CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
 
 -- name: list_roots_by_activity
 -- Rows that stand for a conversation, the one with the newest activity anywhere in its chain first.
-SELECT /*columns*/,
-    /*tip*/ AS tip_id
+SELECT /*listed_columns*/,
+    /*listed_tip*/ AS tip_id
 FROM sessions AS s
 CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
     WITH RECURSIVE up (id, hop) AS (
@@ -89,7 +77,7 @@ WHERE (s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
     WHERE later.parent_session_id = s.id AND later.edge IS NULL AND later.source <> 'tool'
       AND (later.active_at > s.active_at OR (later.active_at = s.active_at AND later.id > s.id))
   ))
-  AND /*listable*/ AND /*where*/
+  AND /*listable*/ AND /*listing_filter*/
   AND (root.end_reason IS NULL OR root.end_reason <> 'compression' OR NOT EXISTS (
     WITH RECURSIVE tree (id, hop) AS (
         SELECT root.id, 0
@@ -108,32 +96,32 @@ LIMIT :limit OFFSET :offset;
 
 -- name: list_roots_by_start
 -- Rows that stand for a conversation, the one that began last first.
-SELECT /*columns*/,
-    /*tip*/ AS tip_id
+SELECT /*listed_columns*/,
+    /*listed_tip*/ AS tip_id
 FROM sessions AS root
 LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
-WHERE /*listable*/ AND /*where*/
+WHERE /*listable*/ AND /*listing_filter*/
 ORDER BY root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: list_rows_by_activity
 -- Every row as it is, the one with the newest activity first.
-SELECT /*columns*/, NULL AS tip_id FROM sessions AS root
-WHERE /*where*/
+SELECT /*listed_columns*/, NULL AS tip_id FROM sessions AS root
+WHERE /*listing_filter*/
 ORDER BY root.active_at DESC, root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: list_rows_by_start
 -- Every row as it is, the one that began last first.
-SELECT /*columns*/, NULL AS tip_id FROM sessions AS root
-WHERE /*where*/
+SELECT /*listed_columns*/, NULL AS tip_id FROM sessions AS root
+WHERE /*listing_filter*/
 ORDER BY root.started_at DESC, root.id DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: count_rows
 -- How many rows there are, by source.
 SELECT root.source, COUNT(*) AS sessions FROM sessions AS root
-WHERE /*where*/
+WHERE /*listing_filter*/
 GROUP BY root.source ORDER BY root.source;
 
 -- name: count_listable_rows
@@ -141,7 +129,7 @@ GROUP BY root.source ORDER BY root.source;
 SELECT root.source, COUNT(*) AS sessions
 FROM sessions AS root
 LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
-WHERE /*listable*/ AND /*where*/
+WHERE /*listable*/ AND /*listing_filter*/
 GROUP BY root.source ORDER BY root.source;
 
 -- name: roots_of
@@ -158,7 +146,7 @@ SELECT id, top FROM up;
 
 -- name: fetch_listed
 -- Several rows by their ids, as a listing shows them.
-SELECT /*columns*/ FROM sessions AS root WHERE root.id IN (SELECT value FROM json_each(:ids));
+SELECT /*listed_columns*/ FROM sessions AS root WHERE root.id IN (SELECT value FROM json_each(:ids));
 
 -- name: fetch_prompts
 -- The texts of system prompts; the list of hashes comes as JSON.

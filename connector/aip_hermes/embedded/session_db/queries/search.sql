@@ -26,32 +26,37 @@ BEGIN
     UPDATE search_index SET indexed_through = MIN(indexed_through + 512, new.id);
 END;
 
+-- name: unindex_old
+-- A row leaves the index with its old texts, which have to be there still.
+INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+SELECT 'delete', id, content, tool_name, tool_calls FROM search_texts WHERE id = old.id;
+
+-- name: texts_change
+-- Whether an update changes what the index holds of a row.
+old.id <= (SELECT indexed_through FROM search_index) AND (
+    old.content IS NOT new.content OR old.tool_name IS NOT new.tool_name OR old.tool_calls IS NOT new.tool_calls
+);
+
 -- name: create_delete_trigger
--- A row leaves the index with its old texts, which are still there before it goes.
+-- A row leaves the index before it goes.
 CREATE TRIGGER search_delete BEFORE DELETE ON messages
 WHEN old.id <= (SELECT indexed_through FROM search_index)
 BEGIN
-    INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
-    SELECT 'delete', id, content, tool_name, tool_calls FROM search_texts WHERE id = old.id;
+    /*unindex_old*/;
 END;
 
 -- name: create_unwrite_trigger
 -- A row whose texts change leaves with the old ones.
 CREATE TRIGGER search_unwrite BEFORE UPDATE OF content, tool_name, tool_calls ON messages
-WHEN old.id <= (SELECT indexed_through FROM search_index) AND (
-    old.content IS NOT new.content OR old.tool_name IS NOT new.tool_name OR old.tool_calls IS NOT new.tool_calls
-)
+WHEN /*texts_change*/
 BEGIN
-    INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
-    SELECT 'delete', id, content, tool_name, tool_calls FROM search_texts WHERE id = old.id;
+    /*unindex_old*/;
 END;
 
 -- name: create_rewrite_trigger
 -- And comes back with the new ones.
 CREATE TRIGGER search_rewrite AFTER UPDATE OF content, tool_name, tool_calls ON messages
-WHEN old.id <= (SELECT indexed_through FROM search_index) AND (
-    old.content IS NOT new.content OR old.tool_name IS NOT new.tool_name OR old.tool_calls IS NOT new.tool_calls
-)
+WHEN /*texts_change*/
 BEGIN
     INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
     SELECT id, content, tool_name, tool_calls FROM search_texts WHERE id = new.id;
@@ -88,7 +93,7 @@ SELECT id FROM (
     SELECT m.id AS id, messages_fts.rank AS score
     FROM messages_fts
     JOIN messages AS m ON m.id = messages_fts.rowid
-    WHERE messages_fts MATCH :match AND {visible}
+    WHERE messages_fts MATCH :match AND /*search_filter*/
     ORDER BY messages_fts.rowid DESC LIMIT :block OFFSET :block_start
 )
 ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
@@ -98,7 +103,7 @@ ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
 SELECT m.id AS id
 FROM messages_fts
 JOIN messages AS m ON m.id = messages_fts.rowid
-WHERE messages_fts MATCH :match AND {visible}
+WHERE messages_fts MATCH :match AND /*search_filter*/
 ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :offset;
 
 -- name: search_oldest
@@ -106,12 +111,11 @@ ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :off
 SELECT m.id AS id
 FROM messages_fts
 JOIN messages AS m ON m.id = messages_fts.rowid
-WHERE messages_fts MATCH :match AND {visible}
+WHERE messages_fts MATCH :match AND /*search_filter*/
 ORDER BY m.timestamp, messages_fts.rank, m.id LIMIT :limit OFFSET :offset;
 
--- name: scan_newest
--- Rows whose texts fulfil a condition, by the time of the message, the later first.
-SELECT m.id AS id
+-- name: scanned
+-- Rows whose lower-cased texts fulfil a condition, which is put in at each search.
 FROM (
     SELECT id, lower(
         COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
@@ -119,38 +123,36 @@ FROM (
     FROM search_texts
 ) AS t
 JOIN messages AS m ON m.id = t.id
-WHERE {condition} AND {visible}
+WHERE {condition} AND /*search_filter*/;
+
+-- name: waiting
+-- The texts of rows with a greater id.
+SELECT
+    m.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
+    CAST(t.tool_calls AS BLOB) AS tool_calls
+FROM messages AS m JOIN search_texts AS t ON t.id = m.id
+WHERE m.id > :after AND /*search_filter*/;
+
+-- name: scan_newest
+-- By the time of the message, the later first.
+SELECT m.id AS id
+/*scanned*/
 ORDER BY m.timestamp DESC, m.id DESC LIMIT :limit OFFSET :offset;
 
 -- name: scan_oldest
 -- The same, the earlier first.
 SELECT m.id AS id
-FROM (
-    SELECT id, lower(
-        COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
-    ) AS haystack
-    FROM search_texts
-) AS t
-JOIN messages AS m ON m.id = t.id
-WHERE {condition} AND {visible}
+/*scanned*/
 ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
 -- name: waiting_newest
--- The texts of rows with a greater id, by the time of the message, the later first.
-SELECT
-    m.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
-    CAST(t.tool_calls AS BLOB) AS tool_calls
-FROM messages AS m JOIN search_texts AS t ON t.id = m.id
-WHERE m.id > :after AND {visible}
+-- By the time of the message, the later first.
+/*waiting*/
 ORDER BY m.timestamp DESC, m.id DESC;
 
 -- name: waiting_oldest
 -- The same, the earlier first.
-SELECT
-    m.id, CAST(t.content AS BLOB) AS content, CAST(t.tool_name AS BLOB) AS tool_name,
-    CAST(t.tool_calls AS BLOB) AS tool_calls
-FROM messages AS m JOIN search_texts AS t ON t.id = m.id
-WHERE m.id > :after AND {visible}
+/*waiting*/
 ORDER BY m.timestamp, m.id;
 
 -- name: fetch_hits

@@ -127,14 +127,13 @@ def _indexed(connection: Connection, search: Search, tree: Node, *, waiting_afte
 def _match(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int) -> list[int]:
     parameters = {**search.parameters, "match": match_expression(tree)}
     if search.sort in ("newest", "oldest"):
-        rows = connection.execute(_query(f"search_{search.sort}"), {**parameters, "limit": limit, "offset": offset})
+        rows = connection.execute(QUERIES[f"search_{search.sort}"], {**parameters, "limit": limit, "offset": offset})
         return [row["id"] for row in rows]
     found: list[int] = []
-    query = _query("search_ranked")
     while limit > 0:
         block, within = divmod(offset, RANKED)
         page = {"block": RANKED, "block_start": block * RANKED, "limit": min(limit, RANKED - within), "offset": within}
-        rows = connection.execute(query, {**parameters, **page})
+        rows = connection.execute(QUERIES["search_ranked"], {**parameters, **page})
         found += [row["id"] for row in rows]
         if len(rows) < page["limit"]:
             break
@@ -147,7 +146,7 @@ def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, off
     here = Condition(tree, contains=contains)
     there = Condition(tree, contains=contains.postgres or contains)
     name = "scan_oldest" if search.sort == "oldest" else "scan_newest"
-    query = _filled(_query(name), "{condition}", Query(here.sql, postgres=there.sql))
+    query = _with_condition(QUERIES[name], here.sql, postgres=there.sql)
     page = {"limit": limit, "offset": offset}
     return [row["id"] for row in connection.execute(query, {**search.parameters, **here.parameters, **page})]
 
@@ -155,7 +154,7 @@ def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, off
 def _waiting(connection: Connection, search: Search, tree: Node, *, after: int) -> list[int]:
     """Return rows behind the index by their words: the index would find the same."""
     name = "waiting_oldest" if search.sort == "oldest" else "waiting_newest"
-    rows = connection.execute(_query(name), {**search.parameters, "after": after})
+    rows = connection.execute(QUERIES[name], {**search.parameters, "after": after})
     texts = ("content", "tool_name", "tool_calls")
     return [row["id"] for row in rows if fits(tree, [folded_words(_text(row[text]) or "") for text in texts])]
 
@@ -177,14 +176,9 @@ def _is_short(tree: Node) -> bool:
     return sum(1 for _ in terms(tree)) <= _SECOND_LOOK_TERMS
 
 
-def _query(name: str) -> Query:
-    return _filled(QUERIES[name], "{visible}", QUERIES["search_filter"])
-
-
-def _filled(query: Query, place: str, part: Query) -> Query:
-    """Put a part into a query, in the words of either engine."""
-    other = (query.postgres or query).replace(place, part.postgres or part)
-    return Query(query.replace(place, part), postgres=other)
+def _with_condition(query: Query, condition: str, *, postgres: str) -> Query:
+    other = (query.postgres or query).replace("{condition}", postgres)
+    return Query(query.replace("{condition}", condition), postgres=other)
 
 
 def _hits(
