@@ -65,6 +65,22 @@ PROMISES = (
         sentence="Closing twice is harmless, use after it is a typed error, a forgotten store keeps no process.",
     ),
     Promise(
+        id="database:close:waits-for-reads",
+        source="field report F041",
+        sentence="Closing waits for what runs and for what waits its turn, reads too; nobody gets an untyped error.",
+    ),
+    Promise(
+        id="database:loop:next-goes-on",
+        source="field report F041",
+        sentence="An event loop that ended within a write leaves no traceback and a store that the next loop goes on "
+        "with; beside a loop that has not ended a second one is refused.",
+    ),
+    Promise(
+        id="database:look-up:typed",
+        source="design §6",
+        sentence="A look at damaged pages is the same typed failure in the calling thread as in a thread of the store.",
+    ),
+    Promise(
         id="database:owner:second-refused",
         source="design §6",
         sentence="A second owner of a data directory is refused and told the process id of the first.",

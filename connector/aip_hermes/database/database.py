@@ -24,10 +24,11 @@ import structlog
 
 from aip_hermes.database import migrations as schema
 from aip_hermes.database.connection import Connection, Note
-from aip_hermes.database.failures import StoreClosed, StoreFailure, StoreRefused, StoreUnavailable, translated
+from aip_hermes.database.failures import StoreClosed, StoreRefused, StoreUnavailable, translated
 from aip_hermes.database.head import stated_id
 from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.sqlite import Thread, connect, open_thread, tables_in
+from aip_hermes.database.transaction import commit_together, in_transaction
 from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["FOLD_PAGES", "Database"]
@@ -62,7 +63,7 @@ class Database:
     that is written over, and folding often costs more where commits write the same pages again.
 
     Raises, from each operation: StoreUnavailable, StoreConflict, StoreRefused; exceptions of the operation itself pass
-    through and undo it alone.
+    through and undo it alone. RuntimeError beside an event loop that uses it already and is not closed.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Database:
         self._written.set()
         self._is_open = False
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,10 +111,10 @@ class Database:
         await self._open()
         if self._idle is None:
             assert self._writer is not None  # noqa: S101 - without readers the writer exists
-            return await self._hop(self._writer, lambda raw: _in_transaction(raw, function, begin="BEGIN"))
+            return await self._hop(self._writer, lambda raw: in_transaction(raw, function, begin="BEGIN"))
         reader = await self._idle.get()
         try:
-            return await self._hop(reader, lambda raw: _in_transaction(raw, function, begin="BEGIN"))
+            return await self._hop(reader, lambda raw: in_transaction(raw, function, begin="BEGIN"))
         finally:
             self._idle.put_nowait(reader)
 
@@ -123,8 +125,8 @@ class Database:
         """
         await self._open()
         if self._near is not None:
-            with suppress(sqlite3.OperationalError):
-                return _in_transaction(self._near, function, begin="BEGIN")
+            with suppress(sqlite3.Error):
+                return in_transaction(self._near, function, begin="BEGIN")
         return await self.read(function)
 
     async def write(self, function: Callable[[Connection], T]) -> T:
@@ -149,14 +151,17 @@ class Database:
         await self._hop(self._writer, lambda raw: raw.execute("VACUUM").fetchall())
 
     async def close(self) -> None:
-        """Finish waiting writes, fold the log into the file, close. Idempotent."""
+        """Finish what runs and waits, fold the log into the file, close. Idempotent."""
+        self._belong()
         self._closed = True
         async with self._opening:
             if not self._is_open:
                 return
             self._is_open = False
             await self._written.wait()
-            for reader in self._readers:
+            for _ in self._readers:
+                assert self._idle is not None  # noqa: S101 - it holds the readers
+                reader = await self._idle.get()  # behind every read that waits for one
                 await reader.close()
             if self._near is not None:
                 self._near.close()
@@ -177,7 +182,7 @@ class Database:
             return
         notes: list[Note] = []
         self._writer.submit(
-            partial(_commit_together, functions=[write.function for write in batch], notes=notes),
+            partial(commit_together, functions=[write.function for write in batch], notes=notes),
             partial(self._answer, batch, notes),
         )
 
@@ -217,7 +222,27 @@ class Database:
         except sqlite3.Error as error:
             raise translated(error) from error
 
+    def _belong(self) -> None:
+        """Take part in this loop; one that was closed left nobody who waits for its reads and writes.
+
+        Raises: RuntimeError while another loop is not closed.
+        """
+        loop, before = asyncio.get_running_loop(), self._loop
+        if loop is before:
+            return
+        if before is not None and not before.is_closed():
+            raise RuntimeError("this store belongs to another event loop; make one per loop")
+        self._loop = loop
+        if before is None:
+            return
+        self._opening, self._written = asyncio.Lock(), asyncio.Event()
+        self._written.set()
+        self._waiting.clear()
+        if self._idle is not None:
+            self._idle = _all_idle(self._readers)
+
     async def _open(self) -> None:
+        self._belong()
         if self._is_open:
             return
         async with self._opening:
@@ -244,11 +269,10 @@ class Database:
             self._is_open = True
 
     async def _open_readers(self) -> None:
-        self._idle = asyncio.LifoQueue()
         for _ in range(READERS):
             reader = await open_thread(self.path, read_only=True, busy_s=READER_BUSY_S, prepare=self._prepare_reader)
             self._readers.append(reader)
-            self._idle.put_nowait(reader)
+        self._idle = _all_idle(self._readers)
         opening = partial(connect, self.path, read_only=True, busy_s=0.0, prepare=self._prepare_reader)
         self._near = await asyncio.to_thread(opening)
 
@@ -317,6 +341,13 @@ class Database:
             )
 
 
+def _all_idle(readers: Sequence[Thread]) -> asyncio.LifoQueue[Thread]:
+    idle: asyncio.LifoQueue[Thread] = asyncio.LifoQueue()
+    for reader in readers:
+        idle.put_nowait(reader)
+    return idle
+
+
 def _with_journal(raw: sqlite3.Connection, wanted: str) -> str:
     try:
         return str(raw.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0])
@@ -328,66 +359,3 @@ def _with_journal(raw: sqlite3.Connection, wanted: str) -> str:
 
 def _journal_mode(raw: sqlite3.Connection) -> str:
     return str(raw.execute("PRAGMA journal_mode").fetchone()[0])
-
-
-def _in_transaction(
-    raw: sqlite3.Connection, function: Callable[[Connection], T], *, begin: str, notes: list[Note] | None = None
-) -> T:
-    raw.execute(begin)
-    try:
-        result = function(Connection(raw, notes))
-        raw.execute("COMMIT")
-    except BaseException:
-        if raw.in_transaction:
-            raw.execute("ROLLBACK")
-        raise
-    return result
-
-
-def _commit_together(
-    raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]], notes: list[Note]
-) -> list[tuple[bool, Any]]:
-    """Run all in one transaction; each fails alone. Returns (True, result) or (False, exception) per function.
-
-    notes: gets those of the functions whose rows were kept.
-    """
-    if not functions:
-        return []
-    if len(functions) == 1:
-        try:
-            return [(True, _in_transaction(raw, functions[0], begin="BEGIN IMMEDIATE", notes=notes))]
-        except BaseException as error:
-            notes.clear()
-            return [(False, _meaning(error))]
-
-    def each(connection: Connection) -> list[tuple[bool, Any]]:
-        return _each_alone(raw, connection, functions, notes)
-
-    return _in_transaction(raw, each, begin="BEGIN IMMEDIATE", notes=notes)
-
-
-def _each_alone(
-    raw: sqlite3.Connection,
-    connection: Connection,
-    functions: Sequence[Callable[[Connection], Any]],
-    notes: list[Note],
-) -> list[tuple[bool, Any]]:
-    results: list[tuple[bool, Any]] = []
-    for function in functions:
-        before = len(notes)
-        raw.execute("SAVEPOINT operation")
-        try:
-            results.append((True, function(connection)))
-        except BaseException as error:
-            if not raw.in_transaction:
-                # The engine gave up the whole transaction (disk full, I/O): nobody's write was kept.
-                raise
-            raw.execute("ROLLBACK TO operation")
-            del notes[before:]
-            results.append((False, _meaning(error)))
-        raw.execute("RELEASE operation")
-    return results
-
-
-def _meaning(error: BaseException) -> BaseException | StoreFailure:
-    return translated(error) if isinstance(error, sqlite3.Error) else error

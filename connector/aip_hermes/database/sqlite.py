@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -30,9 +31,18 @@ class Thread:
 
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run `function` in the thread and return what it returns."""
-        connection = self._connection
-        execute: Callable[[Callable[[], T]], Awaitable[T]] = connection._execute
-        return await execute(lambda: function(connection._conn))
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def then(result: T | None, error: BaseException | None) -> None:
+            if answer.done():
+                return
+            if error is None:
+                answer.set_result(cast("T", result))
+            else:
+                answer.set_exception(error)
+
+        self.submit(function, then)
+        return await answer
 
     def submit(
         self, function: Callable[[sqlite3.Connection], T], then: Callable[[T | None, BaseException | None], None]
@@ -54,8 +64,13 @@ class _HandedOn:
         self._loop = asyncio.get_running_loop()
         self._then = then
 
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
+    def get_loop(self) -> _HandedOn:
+        return self
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *values: Any) -> None:
+        # A loop that ended without its answer must not take the thread, and a traceback of it, along.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *values)
 
     def done(self) -> bool:
         return False
