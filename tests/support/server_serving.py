@@ -36,14 +36,20 @@ AUTHORITY: Final = [
 
 
 def written_settings(
-    folder: Path, *, endpoint_url: str = "http://127.0.0.1:9/", port: int = 0, extra: str = ""
+    folder: Path,
+    *,
+    endpoint_url: str = "http://127.0.0.1:9/",
+    endpoint_key: str = "hermes-key-0123456789",
+    port: int = 0,
+    store: str = "data/aip.sqlite3",
+    extra: str = "",
 ) -> Settings:
     """Write what `init` writes, with short secrets, and load it."""
-    write_secret(folder / "hermes.key", "hermes-key-0123456789")
+    write_secret(folder / "hermes.key", endpoint_key)
     write_secret(folder / "tokens" / "requester", "requester-0123456789")
     write_secret(folder / "tokens" / "reviewer", "reviewer-0123456789")
     (folder / "approval-authority.json").write_text(json.dumps(AUTHORITY), encoding="utf-8")
-    text = render_template(port=port, endpoint_url=endpoint_url) + extra
+    text = render_template(port=port, endpoint_url=endpoint_url, store=store) + extra
     return Settings.load(write_settings(folder / "aip-hermes.toml", text))
 
 

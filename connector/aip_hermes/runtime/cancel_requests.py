@@ -65,7 +65,8 @@ class CancelRequests:
                     self._footing.ended(**address, stored=waiting)
                     return answer(action_id, waiting)
                 running = self._footing.running.find(**address)
-                if running is not None and not running.ask(reason) and running.phase == "sending":
+                too_late = running is not None and not running.ask(reason) and running.phase == "sending"
+                if too_late or (running is None and self._sent_elsewhere(row)):
                     raise CancelUnsupported(
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
@@ -104,6 +105,15 @@ class CancelRequests:
                 raise StoreUnavailable(
                     "the action's end could not be stored yet; query the action before sending again"
                 ) from None
+
+    def _sent_elsewhere(self, row: Mapping[str, Any]) -> bool:
+        """Whether another worker of a shared store has sent it and can't stop it."""
+        if self._footing.alone or row["intent_at"] is None:
+            return False
+        connector = self._connectors.get(row["capability_id"])
+        offers = () if connector is None else connector.offers()
+        own = [offer for offer in offers if str(offer.capability_id) == row["capability_id"]]
+        return not any(offer.handler.operation.cancel for offer in own)
 
     async def _ask_others(self, address: Mapping[str, str], reason: str | None) -> None:
         """Ask whichever worker of a shared store runs the action to stop it."""

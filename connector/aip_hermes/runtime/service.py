@@ -54,6 +54,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+TAKEOVER_LOOK_S: Final = 4.0
+"""How often a worker looks for what another one has left. With a lease of 30 s that is definite within 35 s."""
+
 WRITE_WITHIN_S: Final = 5.0
 """How long a store may take for a write that changes nothing, before it is said to take none."""
 
@@ -372,7 +375,7 @@ class Runtime:
     async def _take_over(self) -> None:
         """Look, every now and then, for what another worker of the store has left; a lease says when."""
         while True:
-            await self._footing.clock.sleep(self._footing.limits.heartbeat_ms / 1000)
+            await self._footing.clock.sleep(TAKEOVER_LOOK_S)
             try:
                 self._go_on(await recover(self._footing, connectors=self._connectors))
             except StoreFailure as exc:
