@@ -22,6 +22,7 @@ from aip_hermes.database import (
     OwnerLock,
     StoreClosed,
     StoreConflict,
+    StoreFailure,
     StoreRefused,
     StoreUnavailable,
 )
@@ -114,6 +115,28 @@ async def test_an_exception_of_the_operation_undoes_it_and_reaches_its_caller_on
         with pytest.raises(LookupError):
             await db.write(fails)
         assert await db.read(names) == ["whole"]
+
+
+@pytest.mark.requirement("database:read:does-not-wait")
+async def test_a_look_up_sees_the_last_commit_beside_a_running_write_and_changes_nothing(tmp_path: Path) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow(connection: Connection) -> None:
+        connection.execute(INSERT, {"name": "uncommitted"})
+        inside.set()
+        assert go_on.wait(30)
+
+    async with store(tmp_path / "s.db") as db:
+        await db.write(add("a"))
+        writing = asyncio.create_task(db.write(slow))
+        async with asyncio.timeout(30):
+            assert await asyncio.to_thread(inside.wait, 30)
+            assert await db.look_up(names) == ["a"]
+            with pytest.raises(StoreFailure):
+                await db.look_up(add("b"))
+            go_on.set()
+            await writing
+        assert await db.look_up(names) == ["a", "uncommitted"]
 
 
 @pytest.mark.requirement("database:read:does-not-wait")
