@@ -16,6 +16,7 @@ from hashlib import sha256
 __all__ = ["canonical_json", "sha256_hex"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _EXPONENT = re.compile(r"[0-9]e[-+]")
 
 
@@ -24,7 +25,7 @@ def canonical_json(value: object) -> bytes:
 
     Raises: ValueError for NaN and the infinities, TypeError for what is no JSON.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _ENCODER.encode(value)
     return utf8(_spelled(value) if _EXPONENT.search(text) else text)
 
 

@@ -39,9 +39,12 @@ QUERIES: Final[Mapping[str, str]] = Queries.load(
 )
 
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def to_json(value: object) -> str:
     """Return JSON text that any store can hold, lone surrogates included."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def from_json(text: str | None) -> Any:
