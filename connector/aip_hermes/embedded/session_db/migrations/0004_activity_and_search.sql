@@ -1,5 +1,16 @@
--- What a search reads. The index of words is made by the store itself: an engine without FTS5 must do without, and one
--- that is damaged is made again.
+-- What is derived from rows, in the words of SQLite: the activity that a listing orders by, and the texts that a search
+-- reads. The index of words is made by the store itself: an engine without FTS5 must do without, and one that is damaged
+-- is made again.
+
+-- The later of noted activity and newest message, else the start: derived by the engine, so that it can't go stale.
+ALTER TABLE sessions ADD COLUMN active_at REAL GENERATED ALWAYS AS (
+    CASE
+        WHEN newest_message_at IS NULL THEN COALESCE(last_activity_at, started_at)
+        WHEN last_activity_at > newest_message_at THEN last_activity_at
+        ELSE newest_message_at
+    END
+) VIRTUAL;
+CREATE INDEX sessions_active ON sessions (active_at);
 
 -- The last row id that is in the index; later ones wait, so that an append costs no indexing. NULL: there is no index,
 -- and no trigger keeps one.
