@@ -8,7 +8,7 @@ from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 
-__all__ = ["delete", "delete_empty", "delete_ghosts", "delete_if_empty", "remove", "targets"]
+__all__ = ["delete", "delete_empty", "delete_ghosts", "delete_if_empty", "empty", "remove", "targets"]
 
 
 def targets(connection: Connection, session_id: str) -> list[str]:
@@ -35,9 +35,14 @@ def delete_if_empty(connection: Connection, session_id: str) -> list[str]:
     return remove(connection, _ids(connection, "empty_session", id=scrubbed(session_id)))
 
 
+def empty(connection: Connection) -> list[str]:
+    """Return the ended rows without title, message and child that are neither pinned nor archived."""
+    return _ids(connection, "ended_empty_sessions")
+
+
 def delete_empty(connection: Connection) -> list[str]:
-    """Remove ended rows without title, message and child that are neither pinned nor archived. Returns their ids."""
-    return remove(connection, _ids(connection, "ended_empty_sessions"))
+    """Remove the rows that `empty` means. Returns their ids."""
+    return remove(connection, empty(connection))
 
 
 def delete_ghosts(connection: Connection, *, before: float) -> list[str]:

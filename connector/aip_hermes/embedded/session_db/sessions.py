@@ -1,4 +1,4 @@
-"""Operations on session rows: create, enrich, end, title, fork. Plain functions of one transaction."""
+"""Operations on session rows: create, enrich, change, fork. Plain functions of one transaction."""
 
 from __future__ import annotations
 
@@ -22,14 +22,10 @@ __all__ = [
     "create",
     "create_absent",
     "drop_prompt_if_unused",
-    "end",
     "fetch",
     "fetched",
     "fork",
     "kept_prompt",
-    "next_title",
-    "sanitized_title",
-    "set_title",
     "sum_up",
 ]
 

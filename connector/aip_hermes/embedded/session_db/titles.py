@@ -87,7 +87,7 @@ def title_of(connection: Connection, session_id: str) -> dict[str, Any] | None:
 def next_title(connection: Connection, title: str) -> str:
     """Return the next free title of the lineage that `title` belongs to."""
     title = scrubbed(title)
-    rows = connection.execute(QUERIES["lineage_titles"], {"base": lineage_base(title)})
+    rows = connection.execute(QUERIES["lineage_rows"], {"base": lineage_base(title)})
     return next_lineage_title(title, [row["title"] for row in rows])
 
 

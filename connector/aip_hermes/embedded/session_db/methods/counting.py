@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from aip_hermes.embedded.session_db import listing
+from aip_hermes.embedded.session_db import listing, removal
 from aip_hermes.embedded.session_db.listing import Filter
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
@@ -58,8 +58,7 @@ class CountMethods(StoreFile):
 
     async def count_empty_sessions(self) -> int:
         """Return how many rows `delete_empty_sessions` would remove."""
-        (row,) = await self.read(lambda c: c.execute(QUERIES["count_empty_sessions"]))
-        return int(row["sessions"])
+        return len(await self.read(removal.empty))
 
     async def distinct_session_cwds(self, include_archived: bool = False) -> list[dict[str, Any]]:
         """Return `{cwd, sessions, last_active}` of each working folder, the last used first."""

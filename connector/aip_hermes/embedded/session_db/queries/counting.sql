@@ -4,13 +4,6 @@
 -- As many rows as are asked for, if there are as many.
 SELECT id FROM sessions LIMIT :n;
 
--- name: count_empty_sessions
--- Ended rows without title, message and child that are neither pinned nor archived: those that `delete_empty` removes.
-SELECT COUNT(*) AS sessions FROM sessions
-WHERE title IS NULL AND ended_at IS NOT NULL AND archived = 0 AND pinned = 0
-  AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = sessions.id)
-  AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_session_id = sessions.id);
-
 -- name: distinct_cwds
 -- Working folders, how many sessions had each, and when the last of them was active.
 SELECT cwd, COUNT(*) AS sessions, MAX(active_at) AS last_active FROM sessions

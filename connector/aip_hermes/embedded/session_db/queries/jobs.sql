@@ -10,7 +10,7 @@ SELECT document FROM jobs WHERE id = :id;
 
 -- name: list_jobs
 -- Every job, the disabled ones only on request.
-SELECT document FROM jobs WHERE enabled = 1 OR :include_disabled ORDER BY place;
+SELECT document FROM jobs WHERE enabled = 1 OR :include_disabled = 1 ORDER BY place;
 
 -- name: write_job
 -- What a job became.

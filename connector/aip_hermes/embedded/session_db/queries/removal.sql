@@ -48,25 +48,24 @@ WITH RECURSIVE below (id) AS (
 )
 SELECT id FROM below WHERE id <> :id ORDER BY id;
 
+-- name: is_empty
+-- Whether nothing is in the row `s`: no title, no message, no child.
+s.title IS NULL
+AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = s.id)
+AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_session_id = s.id);
+
 -- name: empty_session
--- The row, where nothing is in it: no title, no message, no child.
-SELECT s.id FROM sessions AS s
-WHERE s.id = :id AND s.title IS NULL
-  AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = s.id)
-  AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_session_id = s.id);
+-- The row, where nothing is in it.
+SELECT s.id FROM sessions AS s WHERE s.id = :id AND /*is_empty*/;
 
 -- name: ended_empty_sessions
 -- Such rows among those that have ended and that nobody keeps on purpose.
 SELECT s.id FROM sessions AS s
-WHERE s.ended_at IS NOT NULL AND s.title IS NULL AND s.archived = 0 AND s.pinned = 0
-  AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = s.id)
-  AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_session_id = s.id)
+WHERE s.ended_at IS NOT NULL AND s.archived = 0 AND s.pinned = 0 AND /*is_empty*/
 ORDER BY s.id;
 
 -- name: ghost_sessions
 -- Such rows that a terminal began before a moment and left.
 SELECT s.id FROM sessions AS s
-WHERE s.source = 'tui' AND s.ended_at IS NOT NULL AND s.started_at < :before AND s.title IS NULL
-  AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = s.id)
-  AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_session_id = s.id)
+WHERE s.source = 'tui' AND s.ended_at IS NOT NULL AND s.started_at < :before AND /*is_empty*/
 ORDER BY s.id;

@@ -17,7 +17,7 @@ RETURNING id, session_id, instructions, history, document;
 
 -- name: drop_oldest_responses
 -- Those used longest ago, beyond the number that is kept.
-DELETE FROM responses WHERE id IN (SELECT id FROM responses ORDER BY used DESC LIMIT -1 OFFSET :keep);
+DELETE FROM responses WHERE id NOT IN (SELECT id FROM responses ORDER BY used DESC LIMIT :keep);
 
 -- name: delete_response
 -- One response, gone; the row tells that there was one.

@@ -96,13 +96,8 @@ SELECT title, title_source FROM sessions WHERE id = :id;
 UPDATE sessions SET title_source = :title_source WHERE id = :id AND title IS NOT NULL;
 
 -- name: lineage_rows
--- Rows whose titles begin like the lineage.
+-- Rows whose titles begin like the lineage: the bare one and candidates for a number.
 SELECT id, title, started_at FROM sessions
-WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
-
--- name: lineage_titles
--- Titles that begin like the lineage: the bare one and candidates for a number.
-SELECT title FROM sessions
 WHERE title = :base OR (title >= :base || ' #' AND title < :base || ' $');
 
 -- name: session_by_title
