@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aip_hermes.embedded.session_db import SessionDB
+from aip_hermes.embedded.session_db import GrantStore, ResponseStore, SessionDB, StoredResponse, Usage
 from tests.support.runtime_clock import ManualClock
 
 UNKNOWN = "nobody"
@@ -155,3 +155,38 @@ async def test_the_store_keeps_notes_of_its_own(session_db: SessionDB) -> None:
     await session_db.set_meta("key", "one")
     await session_db.set_meta("key", "two\0\u00e9")
     assert await session_db.get_meta("key") == "two\0\u00e9"
+
+
+HALF = "a\ud800b"
+WHOLE = "a\ufffdb"
+
+
+@pytest.mark.requirement("session_db:settings:any-text")
+async def test_a_lone_surrogate_in_any_value_is_replaced(session_db: SessionDB, before: dict[str, Any]) -> None:
+    await session_db.set_meta(HALF, HALF)
+    assert await session_db.get_meta(HALF) == WHOLE
+    await session_db.update_session_meta("s", json.dumps({"a": HALF}), HALF)
+    await session_db.update_session_billing_route("s", provider=HALF, base_url=HALF, billing_mode=HALF)
+    await session_db.patch_session_model_config("s", {"b": HALF})
+    await session_db.record_reply("s", HALF, finish_reason=HALF, usage=Usage(), model=HALF)
+    names = ("model", "billing_provider", "billing_base_url", "billing_mode")
+    row = await row_of(session_db)
+    assert [row[name] for name in names] == [WHOLE] * 4
+    assert json.loads(row["model_config"]) == {"a": WHOLE, "b": WHOLE}
+    session_db.actor = HALF
+    assert await session_db.delete_session("s") is True
+    assert [entry["actor"] for entry in await session_db.list_removals("s")] == [WHOLE]
+
+
+@pytest.mark.requirement("session_db:settings:any-text")
+async def test_a_lone_surrogate_in_a_response_or_a_grant_is_replaced(
+    session_db: SessionDB, session_clock: ManualClock
+) -> None:
+    responses, grants = ResponseStore(session_db), GrantStore(session_db, clock=session_clock)
+    kept = StoredResponse(id="r", session_id=HALF, instructions=HALF, history=[], document={})
+    await responses.keep(kept, conversation=HALF)
+    stored = StoredResponse(id="r", session_id=WHOLE, instructions=WHOLE, history=[], document={})
+    assert await responses.end_of(HALF) == await responses.use("r") == stored
+    assert [await responses.use(HALF), await responses.delete(HALF)] == [None, False]
+    await grants.keep(HALF)
+    assert [await grants.covers(HALF), await grants.covers("a")] == [True, False]

@@ -165,6 +165,12 @@ PROMISES = (
         sentence="Single values of a row are written without touching the rest; activity never steps back.",
     ),
     Promise(
+        id="session_db:settings:any-text",
+        source="design §7",
+        sentence="A value of a row, of the store, of a response or of a grant may be any text: no lone surrogate is an "
+        "error, each becomes U+FFFD.",
+    ),
+    Promise(
         id="session_db:prompts",
         source=_SESSIONS + "2.1",
         sentence="A system prompt is stored once, and is gone with the last row that used it.",

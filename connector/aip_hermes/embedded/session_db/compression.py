@@ -5,7 +5,6 @@ Which messages are stored already is decided by their row ids, never by the obje
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from aip_hermes.embedded.session_db.errors import (
     CompressionSessionClosedError,
     UnknownSession,
 )
-from aip_hermes.embedded.session_db.model_config import config_of, edge_of
+from aip_hermes.embedded.session_db.model_config import config_of, edge_of, patched_config
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.sessions import NewSession
 
@@ -65,7 +64,7 @@ def archive_and_compact(
     rows = [*map(_live, compacted), *map(_live, late)]
     ids = transcript.append(connection, session_id, rows, now=now, batch=True, into_compressed=into_compressed)
     if model_config_patch:
-        config = _patched(row["model_config"], model_config_patch)
+        config = patched_config(row["model_config"], model_config_patch)
         edge = edge_of(config, parent=row["parent_session_id"])
         connection.execute(QUERIES["write_config"], {"id": session_id, "model_config": config, "edge": edge})
     _forget_failures(connection, session_id)
@@ -159,13 +158,6 @@ def _live(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _forget_failures(connection: Connection, session_id: str) -> None:
     connection.execute(QUERIES["forget_compression_failures"], {"id": session_id})
-
-
-def _patched(config: str | None, patch: Mapping[str, Any]) -> str | None:
-    """Return the configuration with the patch on it; None in the patch takes a member away."""
-    merged = {**config_of(config), **patch}
-    kept = {name: value for name, value in merged.items() if value is not None}
-    return json.dumps(kept) if kept else None
 
 
 def _unmarked(config: str | None) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import scrubbed
-from aip_hermes.embedded.session_db.model_config import config_of
+from aip_hermes.embedded.session_db.model_config import patched_config
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = ["RESET_REASONS", "end", "reopen"]
@@ -43,6 +42,6 @@ def reopen(connection: Connection, session_id: str) -> None:
         for child in connection.execute(QUERIES[query], {"id": session_id}):
             if edge == "reset" and child["end_reason"] not in RESET_REASONS:
                 continue
-            marked = json.dumps(config_of(child["model_config"]) | {marker: session_id})
+            marked = patched_config(child["model_config"], {marker: session_id})
             connection.execute(QUERIES["write_config"], {"id": child["id"], "model_config": marked, "edge": edge})
     connection.execute(QUERIES["reopen_session"], {"id": session_id})

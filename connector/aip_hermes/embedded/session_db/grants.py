@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
 from aip_hermes.ports import Clock
@@ -18,9 +19,9 @@ class GrantStore:
 
     async def keep(self, pattern: str) -> None:
         """Allow a kind of command from now on."""
-        row = {"pattern": pattern, "granted_at": self._clock.now_ms() / 1000}
+        row = {"pattern": scrubbed(pattern), "granted_at": self._clock.now_ms() / 1000}
         await self._db.write(lambda c: c.execute(QUERIES["keep_grant"], row))
 
     async def covers(self, pattern: str) -> bool:
         """Tell whether a kind of command is allowed."""
-        return bool(await self._db.read(lambda c: c.execute(QUERIES["fetch_grant"], {"pattern": pattern})))
+        return bool(await self._db.read(lambda c: c.execute(QUERIES["fetch_grant"], {"pattern": scrubbed(pattern)})))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.json_text import json_text, json_value
 
-__all__ = ["config_of", "config_text", "edge_of", "merged_config"]
+__all__ = ["config_of", "config_text", "edge_of", "merged_config", "patched_config"]
 
 _RESET: Final = "_reset_from"
 
@@ -23,7 +23,13 @@ def config_text(config: Mapping[str, Any] | str | None) -> str | None:
     """Return what is stored: nothing for an empty object."""
     if not config:
         return None
-    return scrubbed(config) if isinstance(config, str) else json_text(config)
+    return scrubbed(config if isinstance(config, str) else json_text(config))
+
+
+def patched_config(stored: str | None, patch: Mapping[str, Any]) -> str | None:
+    """Return the stored one with the members of a patch; None takes a member away."""
+    members = config_of(stored) | dict(patch)
+    return config_text({name: value for name, value in members.items() if value is not None})
 
 
 def merged_config(stored: str | None, given: str | None) -> str | None:
@@ -32,7 +38,7 @@ def merged_config(stored: str | None, given: str | None) -> str | None:
         return stored or given
     kept = config_of(stored)
     if set(kept) == {_RESET}:
-        return json_text(config_of(given) | kept)
+        return config_text(config_of(given) | kept)
     return stored
 
 

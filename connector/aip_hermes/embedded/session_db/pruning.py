@@ -9,7 +9,7 @@ from aip_hermes.embedded.session_db import removal, sessions
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.selection import Selection, selected
 
-__all__ = ["archive", "archive_idle", "candidates", "claim", "logical_size", "prune"]
+__all__ = ["archive", "archive_idle", "candidates", "logical_size", "prune"]
 
 
 def prune(connection: Connection, selection: Selection, *, limit: int | None = None) -> list[str]:
@@ -51,19 +51,3 @@ def archive_idle(connection: Connection, *, before: float, pinned_too: bool) -> 
 def logical_size(connection: Connection) -> int:
     """Return the bytes that rows and indexes take; free pages don't count."""
     return int(connection.execute(QUERIES["logical_size"])[0]["bytes"])
-
-
-def claim(connection: Connection, key: str, *, now: float, every_s: float) -> bool:
-    """Note that `key` is done now and return True, unless it was done within the last `every_s` seconds.
-
-    Of several processes that ask at once, one gets True. A time in the future, of a clock that was wrong, counts not.
-    """
-    rows = connection.execute(QUERIES["last_done"], {"key": key})
-    try:
-        last = float(rows[0]["value"]) if rows else None
-    except (TypeError, ValueError):
-        last = None
-    if last is not None and last <= now < last + every_s:
-        return False
-    connection.execute(QUERIES["note_done"], {"key": key, "value": repr(now)})
-    return True

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
@@ -41,8 +42,8 @@ class ResponseStore:
         """Keep a response, let `conversation` end in it, and let go of the oldest; together."""
         row = {
             "id": response.id,
-            "session_id": response.session_id,
-            "instructions": response.instructions,
+            "session_id": scrubbed(response.session_id),
+            "instructions": None if response.instructions is None else scrubbed(response.instructions),
             "history": json.dumps(response.history),
             "document": json.dumps(response.document),
         }
@@ -50,7 +51,7 @@ class ResponseStore:
         def keep(connection: Connection) -> None:
             connection.execute(QUERIES["keep_response"], row)
             if conversation is not None:
-                parameters = {"name": conversation, "response_id": response.id}
+                parameters = {"name": scrubbed(conversation), "response_id": response.id}
                 connection.execute(QUERIES["point_conversation"], parameters)
             connection.execute(QUERIES["drop_oldest_responses"], {"keep": KEPT_RESPONSES})
 
@@ -64,18 +65,20 @@ class ResponseStore:
         """Return the response that a conversation ends in and count it as used; None for one that hasn't begun."""
 
         def end(connection: Connection) -> StoredResponse | None:
-            rows = connection.execute(QUERIES["fetch_conversation"], {"name": conversation})
+            rows = connection.execute(QUERIES["fetch_conversation"], {"name": scrubbed(conversation)})
             return _used(connection, rows[0]["response_id"]) if rows else None
 
         return await self._db.write(end)
 
     async def delete(self, response_id: str) -> bool:
         """Remove the response; a conversation that ended in it begins anew. False for an unknown id."""
-        return bool(await self._db.write(lambda c: c.execute(QUERIES["delete_response"], {"id": response_id})))
+        return bool(
+            await self._db.write(lambda c: c.execute(QUERIES["delete_response"], {"id": scrubbed(response_id)}))
+        )
 
 
 def _used(connection: Connection, response_id: str) -> StoredResponse | None:
-    rows = connection.execute(QUERIES["use_response"], {"id": response_id})
+    rows = connection.execute(QUERIES["use_response"], {"id": scrubbed(response_id)})
     return _stored(rows[0]) if rows else None
 
 

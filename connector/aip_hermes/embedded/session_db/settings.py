@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.lineage import compression_lineage
-from aip_hermes.embedded.session_db.model_config import config_of, config_text, edge_of
+from aip_hermes.embedded.session_db.model_config import config_text, edge_of, patched_config
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.sessions import drop_prompt_if_unused, fetch, kept_prompt
 
@@ -49,8 +49,7 @@ def patch_config(connection: Connection, session_id: str, patch: Mapping[str, An
     row = fetch(connection, session_id)
     if row is None:
         return
-    config = config_of(row["model_config"]) | dict(patch)
-    _write_config(connection, row, config_text({key: value for key, value in config.items() if value is not None}))
+    _write_config(connection, row, patched_config(row["model_config"], patch))
 
 
 def write_config_text(connection: Connection, session_id: str, text: str | None, *, model: str | None) -> None:
@@ -59,7 +58,7 @@ def write_config_text(connection: Connection, session_id: str, text: str | None,
     if row is None:
         return
     _write_config(connection, row, config_text(text))
-    connection.execute(QUERIES["fill_model"], {"id": row["id"], "model": model})
+    connection.execute(QUERIES["fill_model"], {"id": row["id"], "model": None if model is None else scrubbed(model)})
 
 
 def write_model(connection: Connection, session_id: str, model: str) -> None:

@@ -113,7 +113,9 @@ def record_reply(
         connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed, guard=guard
     )
     counts = {name: getattr(usage, name) for name in Usage.__slots__}
-    connection.execute(QUERIES["add_usage"], {"id": scrubbed(session_id), "model": model, "api_calls": 1, **counts})
+    connection.execute(
+        QUERIES["add_usage"], {"id": scrubbed(session_id), "model": scrubbed(model), "api_calls": 1, **counts}
+    )
     add_to_model(connection, Report(session_id=session_id, model=model, api_call_count=1, **counts), now=now)
     return row_id
 

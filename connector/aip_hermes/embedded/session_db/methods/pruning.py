@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any, Final
 
 from aip_hermes.database import StoreFailure
-from aip_hermes.embedded.session_db import pruning
+from aip_hermes.embedded.session_db import meta, pruning
 from aip_hermes.embedded.session_db.methods.removal import RemovalMethods
 from aip_hermes.embedded.session_db.methods.search import SearchMethods
 from aip_hermes.embedded.session_db.selection import Selection, selected
@@ -79,13 +79,13 @@ class PruneMethods(RemovalMethods, SearchMethods):
         now = self._now()
         try:
             if not await self.write(
-                lambda c: pruning.claim(c, "last_auto_prune", now=now, every_s=min_interval_hours * _HOUR_S)
+                lambda c: meta.claim(c, "last_auto_prune", now=now, every_s=min_interval_hours * _HOUR_S)
             ):
                 return done | {"skipped": True}
             done["pruned"] = await self.prune_sessions(retention_days, sessions_dir=sessions_dir)
             if vacuum and done["pruned"]:
                 await self.vacuum()
-                await self.write(lambda c: pruning.claim(c, "last_vacuum", now=now, every_s=0))
+                await self.write(lambda c: meta.claim(c, "last_vacuum", now=now, every_s=0))
                 done["vacuumed"] = True
         except StoreFailure as error:
             done["error"] = str(error)
@@ -98,7 +98,7 @@ class PruneMethods(RemovalMethods, SearchMethods):
         now, before = self._now(), self._before(idle_days)
         try:
             if not await self.write(
-                lambda c: pruning.claim(c, "last_auto_archive", now=now, every_s=min_interval_hours * _HOUR_S)
+                lambda c: meta.claim(c, "last_auto_archive", now=now, every_s=min_interval_hours * _HOUR_S)
             ):
                 return {"skipped": True, "archived": 0}
             archived = await self.write(lambda c: pruning.archive_idle(c, before=before, pinned_too=not exclude_pinned))

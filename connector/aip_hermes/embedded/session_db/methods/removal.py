@@ -97,7 +97,7 @@ class RemovalMethods(StoreFile):
         def remove(connection: Connection) -> list[str]:
             removed = function(connection)
             for one in removed:
-                entry = {"session_id": one, "at": now, "cause": cause, "actor": self.actor}
+                entry = {"session_id": one, "at": now, "cause": cause, "actor": scrubbed(self.actor)}
                 connection.execute(QUERIES["note_removal"], entry)
             if removed:
                 connection.execute(QUERIES["forget_old_removals"], {"before": now - _RECORD_KEPT_S})

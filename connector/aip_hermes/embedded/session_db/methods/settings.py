@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aip_hermes.database import Connection
-from aip_hermes.embedded.session_db import sessions, settings
+from aip_hermes.embedded.session_db import meta, sessions, settings
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.model_config import config_of
 from aip_hermes.embedded.session_db.queries import QUERIES
@@ -85,9 +85,9 @@ class SettingMethods(StoreFile):
         """Write who is paid; the mode stays where none is given."""
         asked = {
             "id": scrubbed(session_id),
-            "provider": provider,
-            "base_url": base_url,
-            "billing_mode": billing_mode,
+            "provider": scrubbed(provider),
+            "base_url": scrubbed(base_url),
+            "billing_mode": None if billing_mode is None else scrubbed(billing_mode),
         }
         await self.write(lambda c: c.execute(QUERIES["write_billing_route"], asked))
 
@@ -102,9 +102,8 @@ class SettingMethods(StoreFile):
 
     async def get_meta(self, key: str) -> str | None:
         """Return a value of the store, or None."""
-        rows = await self.read(lambda c: c.execute(QUERIES["fetch_meta"], {"key": key}))
-        return rows[0]["value"] if rows else None
+        return await self.read(lambda c: meta.value_of(c, key))
 
     async def set_meta(self, key: str, value: str) -> None:
         """Write a value of the store."""
-        await self.write(lambda c: c.execute(QUERIES["write_meta"], {"key": key, "value": str(value)}))
+        await self.write(lambda c: meta.write(c, key, str(value)))

@@ -55,14 +55,6 @@ WITH RECURSIVE idle (id) AS (
 )
 UPDATE sessions SET archived = 1 WHERE archived = 0 AND id IN (SELECT id FROM idle) RETURNING id;
 
--- name: last_done
--- When something that is done now and then was done.
-SELECT value FROM state_meta WHERE key = :key;
-
--- name: note_done
--- That it was done just now.
-INSERT INTO state_meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-
 -- name: logical_size
 -- Bytes that the rows and indexes take, free pages left out.
 SELECT (total.page_count - free.freelist_count) * size.page_size AS bytes

@@ -4,14 +4,11 @@
 -- How far the index goes, and the newest row there is.
 SELECT indexed_through, (SELECT COALESCE(MAX(id), 0) FROM messages) AS newest FROM search_index;
 
--- name: search_cause
--- Why there is no index, where the store knows.
-SELECT value FROM state_meta WHERE key = 'fts_stale';
-
 -- name: create_search_index
 -- An empty index.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
-    content, tool_name, tool_calls, content = 'search_texts', content_rowid = 'id', tokenize = 'unicode61'
+    content, tool_name, tool_calls, content = 'search_texts', content_rowid = 'id',
+    tokenize = 'unicode61 remove_diacritics 2'
 );
 
 -- name: create_append_trigger
@@ -70,14 +67,6 @@ SELECT id, content, tool_name, tool_calls FROM search_texts WHERE id > :after AN
 -- name: note_indexed
 -- How far the index goes from now on.
 UPDATE search_index SET indexed_through = :through;
-
--- name: mark_stale
--- Why there is no index any more.
-INSERT INTO state_meta (key, value) VALUES ('fts_stale', :cause) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-
--- name: mark_sound
--- There is an index again.
-DELETE FROM state_meta WHERE key = 'fts_stale';
 
 -- name: optimize_search_index
 -- All parts of the index become one.
@@ -168,12 +157,12 @@ JOIN search_texts AS t ON t.id = m.id
 JOIN sessions AS s ON s.id = m.session_id
 LEFT JOIN messages AS before ON before.id = (
     SELECT MAX(o.id) FROM messages AS o
-    WHERE o.session_id = m.session_id AND o.id < m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive)
+    WHERE o.session_id = m.session_id AND o.id < m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive = 1)
 )
 LEFT JOIN search_texts AS before_text ON before_text.id = before.id
 LEFT JOIN messages AS after ON after.id = (
     SELECT MIN(o.id) FROM messages AS o
-    WHERE o.session_id = m.session_id AND o.id > m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive)
+    WHERE o.session_id = m.session_id AND o.id > m.id AND (o.active = 1 OR o.compacted = 1 OR :include_inactive = 1)
 )
 LEFT JOIN search_texts AS after_text ON after_text.id = after.id
 ORDER BY hit.key;
@@ -184,13 +173,13 @@ instr(t.haystack, :{parameter}) > 0;
 
 -- name: search_filter
 -- Which rows of any search are shown. The session is looked up only where its source is asked for.
-(m.active = 1 OR m.compacted = 1 OR :include_inactive)
-AND (:roles IS NULL OR m.role IN (SELECT value FROM json_each(:roles)))
+(m.active = 1 OR m.compacted = 1 OR :include_inactive = 1)
+AND (CAST(:roles AS TEXT) IS NULL OR m.role IN (SELECT value FROM json_each(:roles)))
 AND (
-    :sources IS NULL
+    CAST(:sources AS TEXT) IS NULL
     OR (SELECT s.source FROM sessions AS s WHERE s.id = m.session_id) IN (SELECT value FROM json_each(:sources))
 )
 AND (
-    :excluded IS NULL
+    CAST(:excluded AS TEXT) IS NULL
     OR (SELECT s.source FROM sessions AS s WHERE s.id = m.session_id) NOT IN (SELECT value FROM json_each(:excluded))
 );

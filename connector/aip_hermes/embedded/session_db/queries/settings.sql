@@ -72,3 +72,7 @@ SELECT value FROM state_meta WHERE key = :key;
 -- A value of the store.
 INSERT INTO state_meta (key, value) VALUES (:key, :value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: delete_meta
+-- A value of the store, gone.
+DELETE FROM state_meta WHERE key = :key;

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aip_hermes.database import Connection, StoreFailure, StoreUnavailable
+from aip_hermes.embedded.session_db import meta
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
 
 INDEX_CHUNK: Final = 2_000
 """Rows that enter the index in one transaction, a few tens of milliseconds."""
+
+_CAUSE: Final = "fts_stale"
+"""Under this key the store keeps why there is no index."""
 
 _TABLE: Final = "messages_fts"
 _TRIGGERS: Final = ("search_append", "search_delete", "search_unwrite", "search_rewrite")
@@ -66,8 +70,7 @@ class SearchIndex:
 def state_of(connection: Connection) -> SearchIndex:
     """Return what is known of the index."""
     row = connection.execute(QUERIES["search_state"])[0]
-    cause = connection.execute(QUERIES["search_cause"])
-    return SearchIndex(**row, cause=cause[0]["value"] if cause else None)
+    return SearchIndex(**row, cause=meta.value_of(connection, _CAUSE))
 
 
 def attach(connection: Connection) -> None:
@@ -89,7 +92,7 @@ def start_over(connection: Connection) -> None:
     ):
         connection.execute(QUERIES[query])
     connection.execute(QUERIES["note_indexed"], {"through": 0})
-    connection.execute(QUERIES["mark_sound"])
+    meta.forget(connection, _CAUSE)
 
 
 def catch_up(connection: Connection, *, rows: int = INDEX_CHUNK) -> SearchIndex:
@@ -109,7 +112,7 @@ def detach(connection: Connection, *, cause: str) -> bool:
         return False
     _drop_triggers(connection)
     connection.execute(QUERIES["note_indexed"], {"through": None})
-    connection.execute(QUERIES["mark_stale"], {"cause": cause})
+    meta.write(connection, _CAUSE, cause)
     return True
 
 
