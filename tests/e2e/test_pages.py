@@ -34,6 +34,7 @@ class NotRun:
 
 TUTORIAL = "docs/tutorial/a-session-you-can-trust.md"
 HOW_TO = "docs/how-to/"
+SHARED = HOW_TO + "several-servers.md"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ RUN_BY: Mapping[str, RunBy] = {
     HOW_TO + "look-after-an-embedded-hermes.md": RunBy(
         "tests/contract/test_sessions_command.py", "test_the_commands_of_the_page_run_as_they_stand"
     ),
+    SHARED: RunBy("tests/e2e/test_several_servers_page.py", "test_the_commands_of_the_page_run_as_they_stand"),
     HOW_TO + "use-from-python.md": RunBy(
         "tests/e2e/test_use_from_python.py", "test_the_examples_run_as_they_stand", ("python",)
     ),
@@ -67,6 +69,7 @@ RUN_BY: Mapping[str, RunBy] = {
 
 NOT_RUN: Mapping[tuple[str, int], NotRun] = {
     (OPERATE, 4): NotRun("it installs OpenTelemetry's own tools, which this project does not bring"),
+    (SHARED, 0): NotRun("it installs a driver and makes a database, which the tests have done"),
     (TUTORIAL, 3): NotRun("it shows what is printed; the test of the page looks for it"),
 }
 

@@ -23,4 +23,19 @@ PROMISES = (
         source="design D4",
         sentence="What a killed worker had claimed is definite once its lease has ended; what waited another one does.",
     ),
+    Promise(
+        id="shared:migrate",
+        source="design §6",
+        sentence="`aip-hermes migrate` makes or migrates a shared store once; `--check` says whether it is ready.",
+    ),
+    Promise(
+        id="shared:files-only",
+        source="design §6",
+        sentence="Backup and restore refuse a shared store and name what copies it.",
+    ),
+    Promise(
+        id="shared:away",
+        source="design §6",
+        sentence="A database that cannot be reached is one sentence, whichever command needs it.",
+    ),
 )
