@@ -6,6 +6,8 @@ from aip_hermes.embedded.session_db.conversation import repair_message_sequence
 from aip_hermes.embedded.session_db.errors import (
     CompressionSessionBusyError,
     CompressionSessionClosedError,
+    ConversationMoved,
+    ConversationTaken,
     SessionCompressionInProgressError,
     SessionExists,
     SessionExportTooLargeError,
@@ -17,7 +19,7 @@ from aip_hermes.embedded.session_db.errors import (
     classify_session_failure,
 )
 from aip_hermes.embedded.session_db.grants import GrantStore
-from aip_hermes.embedded.session_db.ground import ConversationMoved, ConversationTaken, TurnGround
+from aip_hermes.embedded.session_db.ground import TurnGround
 from aip_hermes.embedded.session_db.jobs import JobStore
 from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB

@@ -20,13 +20,12 @@ from aip_hermes.embedded.session_db.model_config import config_of, edge_of, patc
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.sessions import NewSession
 
-__all__ = ["SUMMARY_MARK", "archive_and_compact", "compact_in_place", "note_failure", "publish_child", "rotate"]
+__all__ = ["SUMMARY_MARK", "archive_and_compact", "compact_in_place", "publish_child", "rotate"]
 
 SUMMARY_MARK: Final = "[CONTEXT COMPACTION"
 """How the text of a summary row begins."""
 
 _KEPT: Final = 3
-_ERROR_CHARS: Final = 500
 _EDGES: Final = ("_branched_from", "_delegate_from", "_reset_from")
 
 
@@ -113,12 +112,6 @@ def publish_child(
     ids = transcript.append(connection, child_id, rows, now=now, batch=True)
     _forget_failures(connection, parent_id)
     return ids
-
-
-def note_failure(connection: Connection, session_id: str, *, error: str, until: float) -> None:
-    """Write down that a compression failed, and until when none should be tried by itself."""
-    parameters = {"id": scrubbed(session_id), "error": scrubbed(error[:_ERROR_CHARS]), "until": until}
-    connection.execute(QUERIES["note_compression_failure"], parameters)
 
 
 def compact_in_place(connection: Connection, session_id: str, *, now: float) -> bool:

@@ -11,7 +11,9 @@ RuntimeError
 ├── CompressionSessionClosedError         ended by a compression; `tip` is where the conversation goes on
 ├── CompressionSessionBusyError           the compression can't be published now
 │   └── SessionCompressionInProgressError another holder compresses this session
-└── SessionTurnLeaseLostError             another writer has the conversation
+├── SessionTurnLeaseLostError             another writer has the conversation
+├── ConversationTaken                     a turn can't begin: another holder has its lease
+└── ConversationMoved                     a turn can't begin: the conversation went on since it was read
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from aip_hermes.database import StoreUnavailable
 __all__ = [
     "CompressionSessionBusyError",
     "CompressionSessionClosedError",
+    "ConversationMoved",
+    "ConversationTaken",
     "SessionCompressionInProgressError",
     "SessionExists",
     "SessionExportTooLargeError",
@@ -116,6 +120,14 @@ class SessionTurnLeaseLostError(RuntimeError):
             or f"The turn lease of session {session_id} is no longer held; load the session again before writing"
         )
         self.session_id = session_id
+
+
+class ConversationTaken(RuntimeError):
+    """Another holder has the turn lease of the conversation; nothing was written."""
+
+
+class ConversationMoved(RuntimeError):
+    """The conversation is not what it was when it was read; nothing was written."""
 
 
 _CLASSES: Final[tuple[tuple[type[Exception], SessionFailure], ...]] = (

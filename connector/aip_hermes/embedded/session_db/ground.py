@@ -8,19 +8,12 @@ from typing import Any
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import ending, leases, lineage, sessions, transcript
+from aip_hermes.embedded.session_db.errors import ConversationMoved, ConversationTaken
 from aip_hermes.embedded.session_db.sessions import NewSession
 
-__all__ = ["ConversationMoved", "ConversationTaken", "TurnGround", "begin", "ground_of"]
+__all__ = ["TurnGround", "begin", "ground_of"]
 
 _REOPENED = frozenset({"agent_close", "compression"})
-
-
-class ConversationTaken(RuntimeError):
-    """Another holder has the turn lease of the conversation; nothing was written."""
-
-
-class ConversationMoved(RuntimeError):
-    """The conversation is not what it was when it was read; nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

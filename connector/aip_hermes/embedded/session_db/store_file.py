@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from aip_hermes.database import Connection, Database
-from aip_hermes.embedded.session_db.errors import SessionTurnLeaseLostError
 from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["APPLICATION_ID", "FOLD_PAGES", "StoreFile", "default_path"]
@@ -76,21 +75,6 @@ class StoreFile:
         """Run `function` in one transaction; returns after its commit."""
         self._check_open()
         return await self._database.write(function)
-
-    def _turn_guard(
-        self, session_id: str, holder: str | None, *, ttl_seconds: float
-    ) -> Callable[[Connection], None] | None:
-        """Return what checks inside a write that `holder` has the turn lease of a conversation; None without a holder.
-
-        A store that gives no leases has none that anybody could hold.
-        """
-        if holder is None:
-            return None
-
-        def refuse(_: Connection) -> None:
-            raise SessionTurnLeaseLostError(session_id)
-
-        return refuse
 
     def _now(self) -> float:
         return self._clock.now_ms() / 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
@@ -64,18 +64,14 @@ def append(
     now: float,
     batch: bool,
     into_compressed: bool = False,
-    guard: Callable[[Connection], None] | None = None,
 ) -> list[int]:
     """Append messages in order and count them on the row. Returns their row ids.
 
-    guard: called before anything is written, to raise where the writer may not write.
     into_compressed: also where a compression ended the row, as release 0.19.0 does.
     Raises UnknownSession, CompressionSessionClosedError; then nothing is kept.
     """
     if not new:
         return []
-    if guard is not None:
-        guard(connection)
     session_id = scrubbed(session_id)
     rows: list[dict[str, Any]] = []
     newest, default, calls = now, now, 0
@@ -103,15 +99,12 @@ def record_reply(
     model: str,
     now: float,
     into_compressed: bool = False,
-    guard: Callable[[Connection], None] | None = None,
 ) -> int:
     """Append one assistant message of a turn and add what it used, together. Returns the row id.
 
     Raises as `append`; a row deleted meanwhile does not come back.
     """
-    (row_id,) = append(
-        connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed, guard=guard
-    )
+    (row_id,) = append(connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed)
     counts = {name: getattr(usage, name) for name in Usage.__slots__}
     connection.execute(
         QUERIES["add_usage"], {"id": scrubbed(session_id), "model": scrubbed(model), "api_calls": 1, **counts}

@@ -106,10 +106,3 @@ class CompressionMethods(StoreFile):
             return len(rows)
 
         return await self.write(publish)
-
-    async def record_compression_failure(self, session_id: str, error: str, *, cooldown_seconds: float = 300.0) -> None:
-        """Note a failed summary on the row: its error (500 characters, no transcript text, please), one more in the
-        streak, and the time before which no compression should start by itself. An unknown id is nothing to do.
-        """
-        until = self._now() + cooldown_seconds
-        await self.write(lambda c: compression.note_failure(c, session_id, error=error, until=until))

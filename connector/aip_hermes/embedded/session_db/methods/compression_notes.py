@@ -15,6 +15,7 @@ __all__ = ["CompressionNoteMethods"]
 
 _UNTIL: Final = "compression_failure_cooldown_until"
 _ERROR: Final = "compression_failure_error"
+_ERROR_CHARS: Final = 500
 
 
 class CompressionNoteMethods(StoreFile):
@@ -26,10 +27,17 @@ class CompressionNoteMethods(StoreFile):
         (row,) = await self.read(lambda c: c.execute(QUERIES["newest_live_row"], asked))
         return int(row["id"] or 0)
 
+    async def record_compression_failure(self, session_id: str, error: str, *, cooldown_seconds: float = 300.0) -> None:
+        """Note a failed summary: its error (500 characters, no transcript text, please), one more in the streak, and
+        the time before which no compression should start by itself.
+        """
+        asked = {"id": scrubbed(session_id), "until": self._now() + cooldown_seconds, "error": _short(error)}
+        await self.write(lambda c: c.execute(QUERIES["note_compression_failure"], asked))
+
     async def record_compression_failure_cooldown(
         self, session_id: str, cooldown_until: float, error: str | None = None
     ) -> None:
-        """Note that nothing should be compressed before a moment (Unix seconds), and why."""
+        """Note that nothing should be compressed before a moment (Unix seconds), and why; the streak stays."""
         await self.write(lambda c: _write_cooldown(c, session_id, cooldown_until, error))
 
     async def clear_compression_failure_cooldown(self, session_id: str) -> None:
@@ -114,6 +122,9 @@ class CompressionNoteMethods(StoreFile):
 
 
 def _write_cooldown(connection: Connection, session_id: str, until: float | None, error: str | None) -> None:
-    text = None if error is None else scrubbed(error)
-    asked = {"id": scrubbed(session_id), "until": until, "error": text}
+    asked = {"id": scrubbed(session_id), "until": until, "error": None if error is None else _short(error)}
     connection.execute(QUERIES["write_compression_cooldown"], asked)
+
+
+def _short(error: str) -> str:
+    return scrubbed(error[:_ERROR_CHARS])

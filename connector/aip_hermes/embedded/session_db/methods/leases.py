@@ -104,14 +104,6 @@ class LeaseMethods(StoreFile):
             lambda c: leases.holder_of(c, "turn", leases.conversation_of(c, session_id), now=now),
         )
 
-    def _turn_guard(
-        self, session_id: str, holder: str | None, *, ttl_seconds: float
-    ) -> Callable[[Connection], None] | None:
-        if holder is None:
-            return None
-        now = self._now()
-        return lambda c: leases.check_turn_lease(c, session_id, holder, now=now, ttl_s=ttl_seconds)
-
     async def _patiently(self, function: Callable[[Connection], T], patience_s: float, *, otherwise: T) -> T:
         writing = asyncio.ensure_future(self.write(function))
         try:

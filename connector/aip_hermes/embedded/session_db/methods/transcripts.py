@@ -73,13 +73,15 @@ class TranscriptMethods(StoreFile):
             "display_metadata": display_metadata,
         }
         now = self._now()
-        guard = self._turn_guard(session_id, turn_lease_holder, ttl_seconds=turn_lease_ttl_seconds)
-        (row_id,) = await self.write(
-            lambda c: transcript.append(
-                c, session_id, [message], now=now, batch=False, into_compressed=into_compressed, guard=guard
+
+        def append(connection: Connection) -> int:
+            leases.check_turn_lease(connection, session_id, turn_lease_holder, now=now, ttl_s=turn_lease_ttl_seconds)
+            (row_id,) = transcript.append(
+                connection, session_id, [message], now=now, batch=False, into_compressed=into_compressed
             )
-        )
-        return row_id
+            return row_id
+
+        return await self.write(append)
 
     async def append_messages_batch(
         self,
@@ -109,10 +111,12 @@ class TranscriptMethods(StoreFile):
         self, session_id: str, rows: Sequence[Mapping[str, Any]], holder: str | None, ttl_seconds: float
     ) -> int:
         now = self._now()
-        guard = self._turn_guard(session_id, holder, ttl_seconds=ttl_seconds)
-        return len(
-            await self.write(lambda c: transcript.append(c, session_id, rows, now=now, batch=True, guard=guard)),
-        )
+
+        def append(connection: Connection) -> int:
+            leases.check_turn_lease(connection, session_id, holder, now=now, ttl_s=ttl_seconds)
+            return len(transcript.append(connection, session_id, rows, now=now, batch=True))
+
+        return await self.write(append)
 
     async def record_reply(
         self,
@@ -140,9 +144,9 @@ class TranscriptMethods(StoreFile):
             "tool_calls": tool_calls,
         }
         now = self._now()
-        guard = self._turn_guard(session_id, turn_lease_holder, ttl_seconds=300.0)
 
         def record(connection: Connection) -> int:
+            leases.check_turn_lease(connection, session_id, turn_lease_holder, now=now)
             row_id = transcript.record_reply(
                 connection,
                 session_id,
@@ -151,7 +155,6 @@ class TranscriptMethods(StoreFile):
                 model=model,
                 now=now,
                 into_compressed=into_compressed,
-                guard=guard,
             )
             if release_turn_lease and turn_lease_holder is not None:
                 leases.free(connection, "turn", leases.conversation_of(connection, session_id), turn_lease_holder)

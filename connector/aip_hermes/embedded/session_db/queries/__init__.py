@@ -27,7 +27,6 @@ QUERIES: Final = Queries.load(
         "portability.sql",
         "search.sql",
         "leases.sql",
-        "compression.sql",
         "compression_notes.sql",
     ),
 )
