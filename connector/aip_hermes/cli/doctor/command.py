@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from aip_hermes.app import connectors_of
 from aip_hermes.cli.doctor import files, network, reviewers, shared_store, storage
-from aip_hermes.cli.doctor.finding import Finding, fail, line_of
+from aip_hermes.cli.doctor.finding import Finding, fail, print_findings
 from aip_hermes.database import OwnerLock, SharedPlace
 from aip_hermes.ports import Clock, NoFaults, SystemClock, new_id
 from aip_hermes.runtime import Authorities
@@ -21,13 +19,7 @@ __all__ = ["examine", "run_doctor"]
 async def run_doctor(*, config: Path, as_json: bool, clock: Clock | None = None) -> int:
     """Print the findings on stdout; return 1 where one of them is `fail`, else 0."""
     found = await examine(config, clock=clock or SystemClock())
-    healthy = all(finding.level != "fail" for finding in found)
-    if as_json:
-        print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in found]}, ensure_ascii=False))
-    else:
-        for finding in found:
-            print(line_of(finding))
-    return 0 if healthy else 1
+    return print_findings(found, as_json=as_json)
 
 
 async def examine(config: Path, *, clock: Clock) -> list[Finding]:

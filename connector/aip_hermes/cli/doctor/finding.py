@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from aip_hermes.cli.aipctl.terminal import safe_text
 
-__all__ = ["Finding", "Level", "fail", "fine", "line_of", "warn"]
+__all__ = ["Finding", "Level", "fail", "fine", "line_of", "print_findings", "warn"]
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -35,6 +37,17 @@ def warn(check: str, detail: str, remedy: str) -> Finding:
 def fail(check: str, detail: str, remedy: str) -> Finding:
     """It does not work."""
     return Finding(check=check, level="fail", detail=detail, remedy=remedy)
+
+
+def print_findings(found: Sequence[Finding], *, as_json: bool) -> int:
+    """Print the findings on stdout, a line each or one JSON object; return 1 where one of them is `fail`, else 0."""
+    healthy = all(finding.level != "fail" for finding in found)
+    if as_json:
+        print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in found]}, ensure_ascii=False))
+    else:
+        for finding in found:
+            print(line_of(finding))
+    return 0 if healthy else 1
 
 
 def line_of(finding: Finding) -> str:

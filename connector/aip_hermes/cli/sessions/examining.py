@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from aip_hermes.cli.aipctl.terminal import say
-from aip_hermes.cli.doctor.finding import Finding, fail, fine, line_of, warn
+from aip_hermes.cli.doctor.finding import Finding, fail, fine, print_findings, warn
 from aip_hermes.cli.sessions.place import looking, store_in, writing
 from aip_hermes.cli.sessions.progress import counting
 from aip_hermes.cli.sessions.refused import SessionsRefused
@@ -36,14 +34,7 @@ async def run_examine(*, folder: Path, repair: bool, as_json: bool) -> int:
     path = store_in(folder)
     if repair:
         await _repair(path)
-    found = list(_examined(path))
-    healthy = all(finding.level != "fail" for finding in found)
-    if as_json:
-        print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in found]}, ensure_ascii=False))
-    else:
-        for finding in found:
-            print(line_of(finding))
-    return 0 if healthy else 1
+    return print_findings(list(_examined(path)), as_json=as_json)
 
 
 async def _repair(path: Path) -> None:

@@ -14,9 +14,7 @@ from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.database import Connection, StoreUnavailable
 from aip_hermes.database.failures import translated
 from aip_hermes.embedded.session_db import lineage, listing, sessions, transcript, usage
-from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.listing import Filter
-from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.search import Search, find, index
 
 __all__ = ["resolved", "run_list", "run_search", "run_show"]
@@ -103,12 +101,9 @@ def run_search(
 
 def resolved(connection: Connection, session_id: str) -> str:
     """Return the id that this is, or the only one that begins so. Raises SessionsRefused."""
-    wanted = scrubbed(session_id)
-    if connection.execute(QUERIES["session_exists"], {"id": wanted}):
-        return wanted
-    rows = connection.execute(QUERIES["ids_with_prefix"], {"prefix": wanted}) if wanted else []
-    if len(rows) == 1:
-        return str(rows[0]["id"])
-    if rows:
+    meant = sessions.ids_meant(connection, session_id)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
         raise SessionsRefused(f"several sessions begin with {session_id}; give more of the id")
     raise SessionsRefused(f"there is no session {session_id}; `aip-hermes sessions list --all` shows those that are")

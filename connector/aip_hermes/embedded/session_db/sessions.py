@@ -25,6 +25,7 @@ __all__ = [
     "fetch",
     "fetched",
     "fork",
+    "ids_meant",
     "kept_prompt",
     "sum_up",
 ]
@@ -76,6 +77,15 @@ def fetch(connection: Connection, session_id: str) -> dict[str, Any] | None:
     """Return the session dictionary, or None."""
     rows = connection.execute(QUERIES["fetch_session"], {"id": scrubbed(session_id)})
     return session_row(rows[0]) if rows else None
+
+
+def ids_meant(connection: Connection, text: str) -> list[str]:
+    """Return the id that a text is, else the ids that begin so, two at most; none for no text."""
+    part = scrubbed(text)
+    if connection.execute(QUERIES["session_exists"], {"id": part}):
+        return [part]
+    rows = connection.execute(QUERIES["ids_with_prefix"], {"prefix": part}) if part else []
+    return [str(row["id"]) for row in rows]
 
 
 def create(connection: Connection, new: NewSession) -> str:

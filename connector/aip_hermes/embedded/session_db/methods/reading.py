@@ -62,15 +62,9 @@ class ReadMethods(StoreFile):
 
     async def resolve_session_id(self, session_id_or_prefix: str) -> str | None:
         """Return the id that this is or, where only one begins so, that one; None where there is none or several."""
-        return await self.read(lambda c: _resolved(c, scrubbed(session_id_or_prefix)))
+        meant = await self.read(lambda c: sessions.ids_meant(c, session_id_or_prefix))
+        return meant[0] if len(meant) == 1 else None
 
     async def resolve_session_by_title(self, title: str) -> str | None:
         """Return the row that goes on under a title: the newest `title #n`, else the one that has it exactly."""
         return await self.read(lambda c: titles.resolve(c, title))
-
-
-def _resolved(connection: Connection, part: str) -> str | None:
-    if connection.execute(QUERIES["session_exists"], {"id": part}):
-        return part
-    rows = connection.execute(QUERIES["ids_with_prefix"], {"prefix": part}) if part else []
-    return str(rows[0]["id"]) if len(rows) == 1 else None
