@@ -11,6 +11,8 @@ import pytest
 
 from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded import SessionDB
+from aip_hermes.embedded.agent import ToolCall
+from tests.support.agent_models import ScriptedModel
 from tests.support.embedded_endpoint import FailingModel, GatedModel, HaltingModel, Running, code_of, endpoint, served
 from tests.support.embedded_events import Event, events_of, opened
 from tests.support.runtime_clock import ManualClock
@@ -204,3 +206,17 @@ async def test_a_stopped_turn_keeps_its_partial_text(tmp_path: Path) -> None:
     async with SessionDB(tmp_path / "hermes.db") as db:
         rows = await db.get_messages("s")
         assert [(row["content"], row["finish_reason"]) for row in rows] == [("x", None), ("Half ", "interrupted")]
+
+
+@pytest.mark.requirement("embedded:stream:tools")
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+async def test_numbers_that_json_cannot_say_are_a_failed_call_and_the_turn_goes_on(tmp_path: Path, number: str) -> None:
+    call = ToolCall(id="c", name="record_command", arguments=f'{{"command": {number}}}')
+    async with served(tmp_path, model=ScriptedModel(call, "fine")) as hermes:
+        await hermes.create("s")
+        events = events_of(await stream(hermes))
+        _, rows = await hermes.messages("s")
+    assert [event.data["args"] for event in events if event.name == "tool.started"] == [None]
+    assert [event.name for event in events[-2:]] == ["run.completed", "done"]
+    assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant"]
+    assert "no JSON object" in rows[2]["content"]

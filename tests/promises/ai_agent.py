@@ -75,6 +75,31 @@ PROMISES = (
         "failed result, and the turn goes on.",
     ),
     Promise(
+        id="agent:own-turn",
+        source="Sessions §12 (serialised turns)",
+        sentence="A tool or a callback that asks its own agent, or closes it, is refused at once: it would wait for "
+        "the end of the turn that waits for it.",
+        diverges="Nothing is said about it elsewhere; a lock that is not entered twice hangs.",
+    ),
+    Promise(
+        id="agent:misuse",
+        source="Sessions §12; the habits for errors",
+        sentence="A message, a history, a lease time or an address that is none is refused before anything is stored "
+        "or sent.",
+    ),
+    Promise(
+        id="agent:odd-rows",
+        source="Sessions §2.2, §7 (what rows may hold)",
+        sentence="A turn goes on whatever the calls, results and texts of its history hold: the model reads what can "
+        "be read, the rows stay as they are.",
+    ),
+    Promise(
+        id="agent:tools:any",
+        source="Sessions §12 (own tools)",
+        sentence="A tool may be a plain function, return anything that JSON can say, and give up work of its own; none "
+        "of these ends the turn.",
+    ),
+    Promise(
         id="agent:durable",
         source="Sessions §12, §16.14",
         sentence="Row and question are on disk before the first request, tool rows before the next one, also when the "

@@ -232,3 +232,21 @@ async def test_the_offline_model_streams_words_that_add_up(text: str) -> None:
     assert isinstance(whole, ModelReply)
     assert "".join(str(word) for word in words) == whole.text
     assert len(words) > 3
+
+
+@pytest.mark.requirement("embedded:model:tools")
+@pytest.mark.parametrize("numbers", [(None, None), (0, 0), (0, 1), (1, 0)])
+async def test_calls_with_ids_of_their_own_stay_apart_however_they_are_numbered(
+    numbers: tuple[int | None, int | None],
+) -> None:
+    def part(number: int | None, call_id: str | None, arguments: object, name: str | None = "f") -> bytes:
+        numbered = {} if number is None else {"index": number}
+        return chunk({"tool_calls": [{**numbered, "id": call_id, "function": {"name": name, "arguments": arguments}}]})
+
+    one, two = numbers
+    body = [part(one, "a", '{"x"'), part(one, None, ": 1}", None), part(two, "b", {"x": 2}), chunk({}, finish="stop")]
+    *_, reply = await pieces_of(model(streamed(*body, DONE)))
+    assert isinstance(reply, ModelReply)
+    assert reply.tool_calls == (
+        ToolCall(id="a", name="f", arguments='{"x": 1}'), ToolCall(id="b", name="f", arguments='{"x": 2}')
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,11 +12,19 @@ from typing import Any, Literal, Self
 import structlog
 
 from aip_hermes.database import StoreFailure
+from aip_hermes.embedded.agent.alone import Alone
 from aip_hermes.embedded.agent.builtin import offered_tools
 from aip_hermes.embedded.agent.events import Approver, Nobody
 from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.fitting import Fitter, new_session_id
-from aip_hermes.embedded.agent.given import check_store, model_of, refuse
+from aip_hermes.embedded.agent.given import (
+    check_leases,
+    check_message,
+    check_store,
+    checked_history,
+    model_of,
+    refuse,
+)
 from aip_hermes.embedded.agent.hearing import Hearing
 from aip_hermes.embedded.agent.holding import LEASE_S, WAIT_S, LeaseTimeout, TurnLease
 from aip_hermes.embedded.agent.keeping import LOSSES, Keeper, ReplyNotStored
@@ -103,6 +110,7 @@ class AIAgent:
             raise ValueError("max_iterations is at least 1")
         if compression not in ("in_place", "rotate", "off"):
             raise ValueError("compression is in_place, rotate or off")
+        check_leases(turn_lease_seconds, turn_lease_wait_seconds)
         self._clock: Clock = clock or SystemClock()
         self._model, self._owns_model = model_of(
             model, base_url=base_url, api_key=api_key, provider=provider, clock=self._clock
@@ -139,7 +147,7 @@ class AIAgent:
             opener=self._open_default,
         )
         self._lease_s, self._wait_s = turn_lease_seconds, turn_lease_wait_seconds
-        self._turns = asyncio.Lock()
+        self._alone = Alone()
         self._begun = False
         self._closed = False
 
@@ -184,8 +192,11 @@ class AIAgent:
         A model that failed and a question that could not be stored are results with `failed` and `error`. An answer
         that could not be stored has `persisted: False` and the cause in `persist_error`. Cancelled, the turn keeps the
         question, finished tool calls and the text so far (as an `interrupted` row), then raises CancelledError.
-        Raises RuntimeError once closed.
+        Raises RuntimeError once closed, and where a tool or a callback of a turn asks its own agent for another, which
+        could only wait for itself; TypeError for a message and a history that are none.
         """
+        check_message(user_message)
+        history = None if conversation_history is None else checked_history(conversation_history)
         said = text_of(user_message)
         columns = {
             "timestamp": persist_user_timestamp,
@@ -198,11 +209,11 @@ class AIAgent:
             stored_text=said if persist_user_message is None else persist_user_message,
             user_row={name: value for name, value in columns.items() if value is not None},
             system_message="\n\n".join(text for text in (self._prompt, system_message) if text) or None,
-            history=conversation_history,
+            history=history,
             turn=task_id or new_id(""),
             hearing=Hearing(stream_callback),
         )
-        async with self._turns:
+        async with self._alone.inside():
             self._check_open()
             return await self._turn(asked)
 
@@ -210,7 +221,7 @@ class AIAgent:
         """Compress the conversation now, however short. False, and nothing has changed, where there is too little,
         where somebody else does it, and where the summary failed, which the row notes then.
         """
-        async with self._turns:
+        async with self._alone.inside():
             self._check_open()
             async with self._keeping(new_id("")) as keeper:
                 await self._load(keeper)
@@ -223,7 +234,7 @@ class AIAgent:
         """End the row as `agent_close` unless it has ended, close what is the agent's own. Waits for turns; any number
         of times. A borrowed store and a borrowed model stay open.
         """
-        async with self._turns:
+        async with self._alone.inside():
             if not self._closed:
                 self._closed = True
                 await finished(self._close())
@@ -319,11 +330,15 @@ class AIAgent:
 
     async def _open_default(self, keeper: Keeper) -> SessionDB:
         """Open the default store for a conversation without one, which is stored there from now on."""
+        # Half of it would leave a turn whose rows are in a store that nobody has any more.
+        return await finished(self._open_wholly(keeper))
+
+    async def _open_wholly(self, keeper: Keeper) -> SessionDB:
         db = SessionDB(clock=self._clock)
         try:
             await keeper.attach(db)
         except BaseException:
-            await finished(db.close())
+            await db.close()
             raise
         self._db = self._own_db = db
         return db

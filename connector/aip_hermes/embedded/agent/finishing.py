@@ -8,10 +8,16 @@ from typing import Any, TypeVar
 
 import structlog
 
-__all__ = ["finished"]
+__all__ = ["being_cancelled", "finished"]
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
+
+
+def being_cancelled() -> bool:
+    """Tell whether somebody cancels this task; a CancelledError may also come out of work that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:

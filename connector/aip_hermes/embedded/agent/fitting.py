@@ -78,15 +78,16 @@ class Fitter:
         if keeper.db is None:
             return await self._compress(keeper, _Middle(head=head, middle=middle, tail=tail), None)
         holder = f"{keeper.holder or 'agent'}:compression={secrets.token_hex(4)}"
-        try:
-            if not await keeper.db.try_acquire_compression_lock(keeper.session_id, holder, _LOCK_S):
-                return False
-        except StoreFailure:
-            return False
         session_id = keeper.session_id
         try:
+            if not await keeper.db.try_acquire_compression_lock(session_id, holder, _LOCK_S):
+                return False
             return await self._compress(keeper, _Middle(head=head, middle=middle, tail=tail), holder)
+        except StoreFailure as exc:
+            log.warning("compression.given_up", cause=type(exc).__name__)
+            return False
         finally:
+            # Also where taking it was cancelled: it may have been taken all the same.
             await finished(_let_go(keeper, session_id, holder))
 
     async def _compress(self, keeper: Keeper, parts: _Middle, holder: str | None) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from aip_hermes.embedded.agent.models import Model
 from aip_hermes.embedded.agent.offline import OfflineModel
 from aip_hermes.embedded.agent.openai_model import OpenAIModel
+from aip_hermes.embedded.session_db.leases import MIN_TTL_S
 from aip_hermes.ports import Clock
 from aip_hermes.secret import Secret
 
-__all__ = ["check_store", "model_of", "refuse"]
+__all__ = ["check_leases", "check_message", "check_store", "checked_history", "model_of", "refuse"]
 
 _OFFLINE: Final = "offline"
 _SPOKEN: Final = frozenset({None, "", "custom", "openai", "openai-compatible", "openrouter", "offline"})
@@ -84,6 +86,36 @@ def model_of(
         raise ValueError('give model= and the base_url= of an OpenAI-compatible endpoint, or model="offline"')
     key = Secret(api_key) if isinstance(api_key, str) and api_key else api_key
     return OpenAIModel(base_url=base_url, model=model, key=key or None, clock=clock), True
+
+
+def check_leases(lease_s: float, wait_s: float) -> None:
+    """Raise ValueError for a time that no lease can last, and for one that nobody can wait."""
+    if not MIN_TTL_S <= lease_s < math.inf:
+        raise ValueError(f"turn_lease_seconds is at least {MIN_TTL_S}")
+    if not wait_s >= 0:
+        raise ValueError("turn_lease_wait_seconds is not negative")
+
+
+def check_message(message: object) -> None:
+    """Raise TypeError for what is neither a text nor a list of content parts, ValueError for an empty list."""
+    if isinstance(message, str):
+        return
+    if not isinstance(message, list) or not all(isinstance(part, str | Mapping) for part in message):
+        raise TypeError("user_message is a text, or a list of content parts such as {'type': 'text', 'text': '…'}")
+    if not message:
+        raise ValueError("user_message is a list without content parts")
+
+
+def checked_history(history: Iterable[object]) -> list[Mapping[str, Any]]:
+    """Return the messages. Raises TypeError, naming the first that is none."""
+    if isinstance(history, str | Mapping) or not isinstance(history, Iterable):
+        raise TypeError("conversation_history is a list of messages such as {'role': 'user', 'content': '…'}")
+    messages: list[Mapping[str, Any]] = []
+    for at, message in enumerate(history):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise TypeError(f"conversation_history[{at}] is no message such as {{'role': 'user', 'content': '…'}}")
+        messages.append(message)
+    return messages
 
 
 def check_store(store: Any) -> None:

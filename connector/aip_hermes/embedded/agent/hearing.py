@@ -9,6 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from aip_hermes.embedded.agent.events import AgentEvent, TextDelta
+from aip_hermes.embedded.agent.finishing import being_cancelled
 
 __all__ = ["Hearing"]
 
@@ -44,7 +45,9 @@ class Hearing:
             await self._pump
 
     def left(self) -> None:
-        """The turn was given up: nothing more is told."""
+        """The turn is over: nothing more is told."""
+        self._callback = None
+        self._drop()
         if self._pump is not None:
             self._pump.cancel()
 
@@ -52,9 +55,22 @@ class Hearing:
         while (awaitable := await self._later.get()) is not None:
             try:
                 await awaitable  # type: ignore[misc]
+            except asyncio.CancelledError as exc:
+                if being_cancelled():
+                    raise
+                self._stop(exc)
+                return
             except Exception as exc:  # as above
                 self._stop(exc)
+                return
 
-    def _stop(self, exc: Exception) -> None:
+    def _stop(self, exc: BaseException) -> None:
         log.warning("agent.stream_callback_failed", cause=type(exc).__name__)
         self._callback = None
+        self._drop()
+
+    def _drop(self) -> None:
+        """Let go of what is not awaited any more."""
+        while not self._later.empty():
+            if inspect.iscoroutine(waiting := self._later.get_nowait()):
+                waiting.close()

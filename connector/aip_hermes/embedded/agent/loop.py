@@ -1,7 +1,8 @@
 """The model, its tools, the model again: until a reply asks for nothing more. Each step is stored as it ends.
 
 A turn that is cancelled keeps what it had: the partial text as an assistant row with finish reason `interrupted`, and a
-result for the tool call that it stood in, with a row of that kind behind it. A write that has begun is finished first.
+result for the tool call that it stood in. Wherever it stops behind a tool result, a row of that kind follows. A write
+that has begun is finished first.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any, Final, Protocol
 import structlog
 
 from aip_hermes.embedded.agent.events import Approver, Listener, StepText, TextDelta, ToolCompleted, ToolStarted
-from aip_hermes.embedded.agent.finishing import finished
+from aip_hermes.embedded.agent.finishing import being_cancelled, finished
 from aip_hermes.embedded.agent.keeping import Keeper, ReplyNotStored
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelReply, ModelRequest, ToolCall
+from aip_hermes.embedded.agent.reading import as_read
 from aip_hermes.embedded.agent.toolbox import Toolbox, ToolContext, ToolOutcome, arguments_of, no_store
 from aip_hermes.embedded.agent.tools import preview_of
 from aip_hermes.embedded.session_db import SessionDB, Usage
@@ -90,6 +92,17 @@ class Agent:
 
         Raises ModelFailed, TooManySteps for a model that never stops calling, ReplyNotStored.
         """
+        try:
+            return await self._answer(keeper, system=system, listener=listener, approver=approver)
+        except asyncio.CancelledError:
+            # A few words stand for what did not come: a conversation does not end with a tool result.
+            if keeper.messages[-1]["role"] == "tool":
+                await finished(self._keep_partial(keeper, _STOPPED))
+            raise
+
+    async def _answer(
+        self, keeper: Keeper, *, system: str | None, listener: Listener, approver: Approver
+    ) -> AgentAnswer:
         rows = list[dict[str, Any]]()
         for step in range(self._max_steps):
             if self._fitting is not None:
@@ -116,7 +129,7 @@ class Agent:
         return await self._reply(keeper, self._request(keeper, system), listener, lead=lead)
 
     def _request(self, keeper: Keeper, system: str | None) -> ModelRequest:
-        return ModelRequest(messages=_read(keeper.messages), system=system, tools=self._toolbox.definitions)
+        return ModelRequest(messages=as_read(keeper.messages), system=system, tools=self._toolbox.definitions)
 
     async def _reply(self, keeper: Keeper, request: ModelRequest, listener: Listener, *, lead: str) -> ModelReply:
         said: list[str] = []
@@ -129,16 +142,16 @@ class Agent:
                     if piece:
                         listener(TextDelta(text=piece if said else lead + piece))
                         said.append(piece)
-        except asyncio.CancelledError:
-            await finished(self._keep_partial(keeper, "".join(said)))
+        except asyncio.CancelledError as exc:
+            if not being_cancelled():
+                raise ModelFailed("the model broke its own answer off") from exc
+            if said:
+                await finished(self._keep_partial(keeper, "".join(said)))
             raise
         raise ModelFailed("the model ended without a reply")
 
     async def _keep_partial(self, keeper: Keeper, text: str) -> None:
-        """Store the text so far. After a tool result a few words stand for it: a conversation does not end there."""
-        if not text and keeper.messages[-1]["role"] != "tool":
-            return
-        partial = ModelReply(text=text or _STOPPED, finish_reason="interrupted")
+        partial = ModelReply(text=text, finish_reason="interrupted")
         try:
             await self._keep_reply(keeper, partial, _assistant_row(partial), [])
         except ReplyNotStored:
@@ -164,7 +177,6 @@ class Agent:
         seconds = round(self._clock.monotonic() - begun, 3)
         listener(ToolCompleted(call=call, output=outcome.output, failed=outcome.failed, seconds=seconds))
         if stopped is not None:
-            await finished(self._keep_partial(keeper, ""))
             raise stopped
         return row
 
@@ -197,29 +209,3 @@ def _assistant_row(reply: ModelReply) -> dict[str, Any]:
 
 def _with_id(row: dict[str, Any], row_id: int | None) -> dict[str, Any]:
     return row if row_id is None else {**row, "_row_id": row_id}
-
-
-def _read(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages as the model reads them: each as it was sent before, and with a made-up result for each call
-    that has none, as a crash leaves it. No model takes one without the other; the rows stay as they are.
-    """
-    complete: list[dict[str, Any]] = []
-    waiting: list[str] = []
-
-    def make_up() -> None:
-        complete.extend(
-            {"role": "tool", "content": "The result is not available.", "tool_call_id": call_id} for call_id in waiting
-        )
-        waiting.clear()
-
-    for message in messages:
-        if message["role"] == "tool":
-            if message.get("tool_call_id") in waiting:
-                waiting.remove(message["tool_call_id"])
-        else:
-            make_up()
-            waiting += [str(call["id"]) for call in message.get("tool_calls") or []]
-        sent = message.get("api_content")
-        complete.append(message if sent is None else {**message, "content": sent})
-    make_up()
-    return complete

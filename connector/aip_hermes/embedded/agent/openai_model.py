@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
@@ -10,6 +11,7 @@ import httpx
 
 from aip_hermes.embedded.agent.models import ModelFailed, ModelRequest, Pieces
 from aip_hermes.embedded.agent.openai_reply import ChunkReader, whole_completion
+from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.loopback import dials_this_machine
 from aip_hermes.ports import Clock, SystemClock
 from aip_hermes.secret import Secret
@@ -48,7 +50,13 @@ class OpenAIModel:
         clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        url = httpx.URL(base_url)
+        try:
+            url = httpx.URL(base_url)
+        except (httpx.InvalidURL, TypeError):
+            # Without the cause: what it quotes may hold a credential.
+            raise ValueError("the address of a model is no URL") from None
+        if key is not None and not key.reveal().isascii():
+            raise ValueError("the key of a model is ASCII, as the header that it is sent in")
         if url.scheme not in ("http", "https") or not url.host or url.userinfo:
             raise ValueError("the address of a model is http(s)://host[:port][/path] without credentials")
         self._url = base_url.rstrip("/") + "/chat/completions"
@@ -89,9 +97,12 @@ class OpenAIModel:
                 await self._clock.sleep(wait_s)
 
     async def _once(self, request: ModelRequest) -> Pieces:
-        headers = {} if self._key is None else {"Authorization": f"Bearer {self._key.reveal()}"}
+        headers = {"Content-Type": "application/json"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key.reveal()}"
+        content = _encoded(self._body(request))
         try:
-            async with self._client.stream("POST", self._url, json=self._body(request), headers=headers) as response:
+            async with self._client.stream("POST", self._url, content=content, headers=headers) as response:
                 status = response.status_code
                 if status != httpx.codes.OK:
                     again = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
@@ -144,6 +155,14 @@ class OpenAIModel:
             "stream_options": {"include_usage": True},
         }
         return body | {"tools": list(request.tools)} if request.tools else body
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    """Return it as JSON; lone surrogates, which no encoding can hold, are replaced. Raises ModelFailed."""
+    try:
+        return scrubbed(json.dumps(body, ensure_ascii=False, allow_nan=False)).encode()
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise ModelFailed("the conversation holds what JSON can't say, so the model was not asked") from exc
 
 
 async def _streamed(chunks: AsyncIterator[bytes]) -> Pieces:

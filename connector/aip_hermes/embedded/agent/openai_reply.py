@@ -20,7 +20,8 @@ class ChunkReader:
 
     def __init__(self) -> None:
         self._text: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: list[dict[str, str]] = []
+        self._call_at: dict[int, dict[str, str]] = {}
         self._reason: str | None = None
         self._usage = Usage()
         self.ended = False
@@ -44,7 +45,7 @@ class ChunkReader:
         """Return the whole reply. Raises ModelFailed where it was cut off or says nothing."""
         if self._reason is None and not self.ended:
             raise ModelFailed("the model's answer was cut off")
-        calls = tuple(_call(self._calls[index], index) for index in sorted(self._calls))
+        calls = tuple(_call(call, index) for index, call in enumerate(self._calls))
         return _checked("".join(self._text), calls, self._reason, self._usage)
 
     def _choice(self, choice: Mapping[str, Any]) -> str:
@@ -52,16 +53,27 @@ class ChunkReader:
             self._reason = str(choice["finish_reason"])
         delta = choice.get("delta") or {}
         for part in delta.get("tool_calls") or []:
-            call = self._calls.setdefault(int(part.get("index") or 0), {"id": "", "name": "", "arguments": ""})
             function = part.get("function") or {}
-            call["id"] = part.get("id") or call["id"]
+            call = self._call_of(part)
             call["name"] += function.get("name") or ""
-            call["arguments"] += function.get("arguments") or ""
+            call["arguments"] += _arguments(function.get("arguments"))
         text = delta.get("content")
         if not isinstance(text, str):
             return ""
         self._text.append(text)
         return text
+
+    def _call_of(self, part: Mapping[str, Any]) -> dict[str, str]:
+        """Return the call that a part belongs to. Some endpoints number none of several calls, or all of them alike:
+        there, another id is another call.
+        """
+        index, call_id = int(part.get("index") or 0), part.get("id")
+        call = self._call_at.get(index)
+        if call is None or (call_id and call["id"] and call_id != call["id"]):
+            call = self._call_at[index] = {"id": "", "name": "", "arguments": ""}
+            self._calls.append(call)
+        call["id"] = call["id"] or str(call_id or "")
+        return call
 
 
 def whole_completion(content: bytes) -> ModelReply:
@@ -90,8 +102,15 @@ def _checked(text: str, calls: tuple[ToolCall, ...], reason: object, usage: Usag
 
 def _call(call: Mapping[str, Any], index: int) -> ToolCall:
     return ToolCall(
-        id=str(call["id"] or f"call_{index + 1}"), name=str(call["name"]), arguments=str(call.get("arguments") or "{}")
+        id=str(call["id"] or f"call_{index + 1}"),
+        name=str(call["name"]),
+        arguments=_arguments(call.get("arguments")) or "{}",
     )
+
+
+def _arguments(told: object) -> str:
+    """Return arguments as JSON text; some endpoints give the object itself."""
+    return told if isinstance(told, str) else "" if told is None else json.dumps(told)
 
 
 def _usage(usage: object) -> Usage:

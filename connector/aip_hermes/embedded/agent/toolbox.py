@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
@@ -10,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 import structlog
 
 from aip_hermes.embedded.agent.events import Approver, Nobody
+from aip_hermes.embedded.agent.finishing import being_cancelled
 from aip_hermes.embedded.agent.models import ToolCall
 from aip_hermes.embedded.session_db import SessionDB
 
@@ -60,7 +64,9 @@ class Tool(Protocol):
     def definition(self) -> Mapping[str, Any]: ...
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str | ToolOutcome:
-        """Do it. A text is a success; an exception becomes a failed result, and the turn goes on."""
+        """Do it. A text is a success, and so is anything else, as JSON; an exception becomes a failed result, and the
+        turn goes on.
+        """
 
 
 class Toolbox:
@@ -89,11 +95,14 @@ class Toolbox:
             needed = json.dumps(tool.definition["function"].get("parameters", _NOTHING).get("properties", {}))
             return _failure(f"The arguments are no JSON object. The arguments are members of one: {needed}")
         try:
-            outcome = await tool.run(arguments, context)
+            outcome: object = await tool.run(arguments, context)
+            return outcome if isinstance(outcome, ToolOutcome) else ToolOutcome(output=_text(outcome), failed=False)
+        except asyncio.CancelledError as exc:
+            if being_cancelled():
+                raise
+            return _broken(call, exc)  # out of work that the tool itself gave up
         except Exception as exc:  # a tool of somebody else's may fail in any way; the model is told
-            log.warning("tool.failed", tool=call.name, cause=type(exc).__name__)
-            return _failure(f"{type(exc).__name__}: {exc}")
-        return outcome if isinstance(outcome, ToolOutcome) else ToolOutcome(output=outcome, failed=False)
+            return _broken(call, exc)
 
 
 EMPTY: Final = Toolbox()
@@ -153,8 +162,10 @@ class ToolRegistry:
     def chosen(self, enabled: Iterable[str] | None, disabled: Iterable[str] | None) -> Toolbox:
         """Return the tools of the enabled toolsets that are not disabled. None: all; `*` disabled: none.
 
-        Raises ValueError for an enabled toolset that there is none of.
+        Raises ValueError for an enabled toolset that there is none of, TypeError for a text in place of names.
         """
+        if isinstance(enabled, str) or isinstance(disabled, str):
+            raise TypeError("toolsets are a list of names")
         toolsets = self.toolsets
         wanted, unwanted = set(toolsets if enabled is None else enabled), set(disabled or ())
         if unknown := sorted(wanted - toolsets.keys()):
@@ -177,17 +188,36 @@ class _FunctionTool:
         }
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        result = await self._function(**arguments)
-        return result if isinstance(result, str) else json.dumps(result)
+        result: object = self._function(**arguments)
+        # A plain function has done its work by now; to fail would only make the model call it again.
+        return _text(await result if inspect.isawaitable(result) else result)
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments, or None where they are no JSON object."""
+    """Return the arguments, or None where they are no JSON object. NaN and the infinities are no JSON."""
     try:
-        value = json.loads(call.arguments)
+        value = json.loads(call.arguments, parse_constant=_no_number, parse_float=_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _text(result: object) -> str:
+    return result if isinstance(result, str) else json.dumps(result)
+
+
+def _broken(call: ToolCall, exc: BaseException) -> ToolOutcome:
+    log.warning("tool.failed", tool=call.name, cause=type(exc).__name__)
+    return _failure(f"{type(exc).__name__}: {exc}")
 
 
 def _failure(message: str) -> ToolOutcome:
