@@ -12,6 +12,7 @@ import pytest
 from aip_hermes.hermes.client import HermesClient
 from aip_hermes.hermes.exchange import ExchangeFailed, RequestSpec
 from tests.support.hermes_calls import endpoint_of
+from tests.support.skipping_loop import skipping
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 _HINTS_AND_CHUNKS = (
@@ -25,11 +26,13 @@ def _request(target: str = "/health") -> RequestSpec:
 
 
 class _Endpoint:
-    """Answers each request with the same bytes. lines: (number of the connection, request line) of each."""
+    """Answers each request with the same bytes. lines: (number of the connection, request line) of each. ended: whether
+    the client closed a connection."""
 
     def __init__(self, answer: bytes) -> None:
         self.lines: list[tuple[int, str]] = []
         self.writers: list[asyncio.StreamWriter] = []
+        self.ended = asyncio.Event()
         self._answer = answer
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,6 +53,7 @@ async def _served(answer: bytes) -> AsyncIterator[tuple[_Endpoint, HermesClient]
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            endpoint.ended.set()
             writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
@@ -110,4 +114,38 @@ async def test_what_is_no_http_breaks_the_exchange_and_its_connection() -> None:
             with pytest.raises(ExchangeFailed) as raised:
                 await client.send(_request())
             assert (raised.value.reason, raised.value.sent) == ("broken", True)
+    assert [number for number, _ in endpoint.lines] == [1, 2]
+
+
+@pytest.mark.requirement("hermes:transport:early-answer")
+async def test_an_answer_before_the_request_was_read_is_taken_and_its_connection_left() -> None:
+    taken: list[asyncio.StreamWriter] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 2\r\n\r\n{}")
+
+    # More than the buffers of both sides hold.
+    large = RequestSpec(
+        method="POST", target="/x", headers=(), body=bytes(32 * 1024 * 1024), timeout_s=30.0, mutation=True
+    )
+    async with asyncio.timeout(60), await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with HermesClient(endpoint_of(f"http://127.0.0.1:{port}/")) as client:
+            for _ in range(2):
+                assert (await client.send(large)).status == 429
+        for writer in taken:
+            writer.transport.abort()
+    assert len(taken) == 2
+
+
+@pytest.mark.requirement("hermes:transport:idle-ends")
+@skipping
+async def test_a_connection_that_nobody_uses_is_closed() -> None:
+    async with asyncio.timeout(30), _served(_ANSWER) as (endpoint, client):
+        await client.send(_request("/one"))
+        await endpoint.ended.wait()
+        await client.send(_request("/two"))
     assert [number for number, _ in endpoint.lines] == [1, 2]

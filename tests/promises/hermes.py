@@ -221,6 +221,21 @@ PROMISES = (
         sentence="A connection on which anything came behind its last answer, an end too, carries no other request.",
     ),
     Promise(
+        id="hermes:transport:idle-ends",
+        source="own choice",
+        sentence="A connection that nobody uses is closed after its idle time, also where nothing is asked any more.",
+    ),
+    Promise(
+        id="hermes:transport:early-answer",
+        source="design D11",
+        sentence="An answer counts though the endpoint has not read the request; its connection carries no other one.",
+    ),
+    Promise(
+        id="hermes:transport:any-address",
+        source="own choice; RFC 8305",
+        sentence="A host is reached by any of its addresses; one that hesitates does not hold up the next.",
+    ),
+    Promise(
         id="hermes:transport:bounded-answers",
         source="connector contract §10; field report F103",
         sentence="An answer over the limit is refused by its announced size, else by its real one.",
@@ -249,7 +264,7 @@ PROMISES = (
     Promise(
         id="hermes:transport:cancelled-leaves-nothing",
         source="connector contract §15",
-        sentence="A cancelled send closes its connection and is not repeated.",
+        sentence="A cancelled send closes its connection, at whatever step it was, and is not repeated.",
     ),
     Promise(
         id="hermes:check:tenant",

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import select
-import socket
 import ssl
-from asyncio.staggered import staggered_race
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final, cast
 
 import h11
 import httpx
+
+from aip_hermes.hermes.dialling import dial
 
 __all__ = ["DirectConnections"]
 
@@ -26,17 +25,17 @@ _Note = Callable[[str, dict[str, Any]], Awaitable[None]]
 _MAX_HEAD_BYTES: Final = 100 * 1024
 _HIGH_BYTES: Final = 256 * 1024
 """What may wait to be read before the endpoint is made to wait: no answer grows behind a slow reader."""
-_NEXT_ADDRESS_S: Final = 0.25
-"""After which the next address of a host is tried beside the first (RFC 8305)."""
 _MAX_IDLE: Final = 20
 
 
 class DirectConnections(httpx.AsyncBaseTransport):
-    """A pool of connections, each kept for the next request while it is idle for less than `idle_s`.
+    """A pool of connections, each kept for the next request until it was idle for `idle_s`, then closed.
+
+    As many are open as requests are under way: whoever calls bounds that. Of idle ones at most twenty are kept.
 
     Requests tell their steps by the extension `trace`, as httpcore does: something at once,
-    `http11.send_request_headers.started` before the first byte leaves, `http11.send_request_body.complete` behind the
-    last.
+    `http11.send_request_headers.started` before the first byte leaves, `http11.send_request_body.complete` when the
+    last has left or an answer has come.
     """
 
     def __init__(self, *, idle_s: float, connect_s: float, tls: ssl.SSLContext) -> None:
@@ -45,6 +44,7 @@ class DirectConnections(httpx.AsyncBaseTransport):
         self._tls = tls
         tls.set_alpn_protocols(["http/1.1"])
         self._idle: list[tuple[float, _Connection]] = []
+        self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -66,6 +66,8 @@ class DirectConnections(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close what is idle; what is in use is closed when it is given back."""
         self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
         while self._idle:
             self._idle.pop()[1].abort()
 
@@ -82,30 +84,31 @@ class DirectConnections(httpx.AsyncBaseTransport):
     def _give_back(self, connection: _Connection) -> None:
         if self._closed or len(self._idle) >= _MAX_IDLE or not connection.next_cycle():
             connection.abort()
-        else:
-            self._idle.append((asyncio.get_running_loop().time(), connection))
+            return
+        loop = asyncio.get_running_loop()
+        self._idle.append((loop.time(), connection))
+        if self._sweep is None:
+            self._sweep = loop.call_later(self._idle_s, self._close_old)
+
+    def _close_old(self) -> None:
+        """Close what was idle for too long, also where nobody asks any more."""
+        loop = asyncio.get_running_loop()
+        kept_since = loop.time() - self._idle_s
+        while self._idle and self._idle[0][0] <= kept_since:
+            self._idle.pop(0)[1].abort()
+        self._sweep = loop.call_at(self._idle[0][0] + self._idle_s, self._close_old) if self._idle else None
 
     async def _open(self, url: httpx.URL) -> _Connection:
-        loop = asyncio.get_running_loop()
         secure = url.scheme == "https"
+        host = url.raw_host.decode("ascii")
+        port = url.port if url.port is not None else 443 if secure else 80
         try:
             async with asyncio.timeout(self._connect_s):
-                connected = await _connected(url.raw_host.decode("ascii"), url.port or (443 if secure else 80))
-                try:
-                    _, connection = await loop.create_connection(
-                        _Connection,
-                        sock=connected,
-                        ssl=self._tls if secure else None,
-                        server_hostname=url.raw_host.decode("ascii") if secure else None,
-                    )
-                except BaseException:
-                    connected.close()
-                    raise
+                return await dial(_Connection, host, port, tls=self._tls if secure else None)
         except TimeoutError as exc:
             raise httpx.ConnectTimeout("the connection was not made in time") from exc
         except (OSError, ExceptionGroup) as exc:
             raise httpx.ConnectError("no connection was made") from exc
-        return connection
 
 
 class _Body(httpx.AsyncByteStream):
@@ -135,9 +138,8 @@ class _Connection(asyncio.Protocol):
         self._ended = False
         self._broken: Exception | None = None
         self._paused = False
+        self._writable = True
         self._waiter: asyncio.Future[None] | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
 
     # What the transport tells.
 
@@ -157,14 +159,14 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended, self._broken = True, exc
-        self._writable.set()
         self._wake()
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self._writable = False
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self._writable = True
+        self._wake()
 
     # What the pool asks.
 
@@ -178,13 +180,14 @@ class _Connection(asyncio.Protocol):
         return not poll.poll(0)
 
     async def ask(self, request: httpx.Request, note: _Note) -> h11.Response:
-        """Send a request whole and return the head of its answer."""
+        """Send a request and return the head of its answer, which may come before the request has left whole."""
         with _protocol():
             head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
             parts = [self._http.send(event) for event in (head, h11.Data(data=request.content), h11.EndOfMessage())]
         await note("http11.send_request_headers.started", {})
         self._transport.write(b"".join(part for part in parts if part))
-        await self._writable.wait()
+        while not (self._writable or self._arrived or self._ended):
+            await self._change()
         await note("http11.send_request_body.complete", {})
         while not isinstance(event := await self._event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse):
@@ -199,11 +202,12 @@ class _Connection(asyncio.Protocol):
     def next_cycle(self) -> bool:
         """Make ready for the next request; False where the connection can carry no other one.
 
-        Bytes that came in one piece with the answer's end, and are not of it, would be taken for the next one's answer.
+        Bytes that came in one piece with the answer's end, and are not of it, would be taken for the next one's answer;
+        an endpoint that answered before it had the whole request may not read the rest of it.
         """
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
-        if self._http.trailing_data[0]:
+        if self._http.trailing_data[0] or self._transport.get_write_buffer_size():
             return False
         self._http.start_next_cycle()
         return True
@@ -228,12 +232,8 @@ class _Connection(asyncio.Protocol):
 
     async def _read(self) -> bytes:
         """Return what arrived, at least one byte; nothing at the end."""
-        while not self._arrived and not self._ended:
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
+        while not (self._arrived or self._ended):
+            await self._change()
         data = bytes(self._arrived)
         self._arrived.clear()
         if self._paused:
@@ -242,6 +242,14 @@ class _Connection(asyncio.Protocol):
         if not data and self._broken is not None:
             raise httpx.ReadError("the connection broke") from self._broken
         return data
+
+    async def _change(self) -> None:
+        """Wait until the transport tells anything."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -261,30 +269,3 @@ def _protocol() -> Iterator[None]:
         raise httpx.LocalProtocolError("this is no request that HTTP can carry") from exc
     except h11.RemoteProtocolError as exc:
         raise httpx.RemoteProtocolError("the answer is no HTTP") from exc
-
-
-async def _connected(host: str, port: int) -> socket.socket:
-    """Connect to the first address of a host that takes it, tried in their order a quarter of a second apart.
-
-    Raises: OSError, or an ExceptionGroup with what each address said.
-    """
-    loop = asyncio.get_running_loop()
-
-    async def connect(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setblocking(False)
-            await loop.sock_connect(made, address)
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    tries = [partial(connect, family, kind, protocol, address) for family, kind, protocol, _, address in found]
-    if len(tries) == 1:
-        return await tries[0]()
-    winner, _, errors = await staggered_race(tries, _NEXT_ADDRESS_S)
-    if winner is None:
-        raise ExceptionGroup("no address took it", [error for error in errors if isinstance(error, Exception)])
-    return cast("socket.socket", winner)
