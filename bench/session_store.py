@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from session_store_sides import COMMON, LONG, LONG_ID, MESSAGES, MISSING, PHRASE, RARE, SESSIONS, session_id
+from session_store_sides import COMMON, LONG, LONG_ID, MESSAGES, PHRASE, RARE, SESSIONS, session_id
 
 HERE: Final = Path(__file__).parent
 MANY: Final = 16
@@ -67,14 +67,14 @@ STEPS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """limit: at least, where `at_least`, else at most; None: told only. value: the ratio; None: not there."""
+    """limit: at least, where `at_least`, else at most; None: told only. value: the ratio."""
 
     name: str
     tasks: int | None
     unit: str
     ours: float
     theirs: float
-    value: float | None
+    value: float
     limit: float | None
     at_least: bool = True
 
@@ -82,8 +82,6 @@ class Figure:
     def holds(self) -> bool:
         if self.limit is None:
             return True
-        if self.value is None:
-            return False
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
@@ -124,11 +122,11 @@ def step_figures(sides: Sequence[Side], step: Step) -> list[Figure]:
             for place, side in enumerate(sides):
                 answer = side.do(step=step.step, round=number, tasks=tasks, count=count, term=step.term)
                 best[place] = min(best[place], answer["seconds"])
-        ours, theirs = (count / seconds if seconds > 0 else MISSING for seconds in best)
+        ours, theirs = (count / seconds for seconds in best)
         figures.append(
             Figure(
                 name=step.name, tasks=tasks, unit="/s", ours=ours, theirs=theirs,
-                value=None if MISSING in (ours, theirs) else ours / theirs, limit=limit,
+                value=ours / theirs, limit=limit,
             )
         )  # fmt: skip
         sys.stderr.write(row(figures[-1]) + "\n")
@@ -170,10 +168,9 @@ def row(figure: Figure) -> str:
     """Return one row of the table."""
     bound = "" if figure.limit is None else f"{'≥' if figure.at_least else '≤'} {figure.limit:g}"
     held = "" if figure.limit is None else "holds" if figure.holds else "MISSED"
-    ratio = "not there" if figure.value is None else f"{figure.value:.2f}"
     tasks = "" if figure.tasks is None else str(figure.tasks)
     ours, theirs = (f"{value:,.1f}{figure.unit}" for value in (figure.ours, figure.theirs))
-    return f"| {figure.name} | {tasks} | {ours} | {theirs} | {ratio} | {bound} | {held} |"
+    return f"| {figure.name} | {tasks} | {ours} | {theirs} | {figure.value:.2f} | {bound} | {held} |"
 
 
 def main(arguments: Sequence[str]) -> int:
