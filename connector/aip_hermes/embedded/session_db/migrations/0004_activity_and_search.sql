@@ -21,7 +21,8 @@ CREATE TABLE search_index (
 INSERT INTO search_index VALUES (1, NULL);
 
 -- The text of a message as a person would look for it. Lists and objects, kept as JSON behind a mark, give their texts,
--- without pictures and names of kinds; numbers give their digits, bytes nothing. What is no valid JSON gives nothing.
+-- without pictures and names of kinds; numbers give their digits, bytes nothing. Tool calls give names and values, those
+-- of arguments in JSON too. What is no valid JSON is a text.
 CREATE VIEW search_texts AS
 SELECT
     id,
@@ -34,19 +35,34 @@ SELECT
             FROM (
                 -- The engine reads a text in JSON up to its first NUL.
                 SELECT replace(CAST(substr(CAST(content AS BLOB), 7) AS TEXT), '\u0000', '\u0020') AS document
-            ) AS kept, json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE '[]' END) AS part
+            ) AS kept,
+                json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE json_quote(kept.document) END)
+                    AS part
             WHERE part.type = 'text' AND COALESCE(part.key, '') NOT IN ('type', 'data', 'url', 'image_url', 'media_type')
         )
     END AS content,
     tool_name,
     CASE
-        WHEN tool_calls IS NULL OR instr(tool_calls, '\u') = 0 THEN tool_calls
-        -- Letters beyond ASCII are escaped in there.
+        -- Escaped quotes stand between words; every other escape has to be read.
+        WHEN tool_calls IS NULL OR instr(replace(tool_calls, '\"', ''), '\') = 0 THEN tool_calls
         ELSE (
-            SELECT group_concat(part.atom, char(10))
+            SELECT group_concat(
+                CASE WHEN typeof(part.key) = 'text' THEN part.key || ' ' ELSE '' END || CASE
+                    WHEN part.type = 'text' AND ltrim(part.atom) GLOB '[[{]*' AND json_valid(part.atom) THEN (
+                        SELECT group_concat(
+                            CASE WHEN typeof(inside.key) = 'text' THEN inside.key || ' ' ELSE '' END
+                            || COALESCE(inside.atom, ''),
+                            char(10)
+                        )
+                        FROM json_tree(part.atom) AS inside
+                    )
+                    ELSE COALESCE(part.atom, '')
+                END,
+                char(10)
+            )
             FROM (SELECT replace(tool_calls, '\u0000', '\u0020') AS document) AS kept,
-                json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE '[]' END) AS part
-            WHERE part.type = 'text'
+                json_tree(CASE WHEN json_valid(kept.document) THEN kept.document ELSE json_quote(kept.document) END)
+                    AS part
         )
     END AS tool_calls
 FROM messages;

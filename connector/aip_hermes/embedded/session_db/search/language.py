@@ -159,7 +159,7 @@ def _all(tokens: Sequence[Term | str]) -> Node:
 
 def _without(tokens: Sequence[Term | str]) -> Node:
     kept, *dropped = (_one_or(All, tuple(t for t in part if isinstance(t, Term))) for part in _split(tokens, "NOT"))
-    return Without(kept, tuple(dropped)) if dropped else kept
+    return Without(kept, tuple(dict.fromkeys(dropped))) if dropped else kept
 
 
 def _split(tokens: Sequence[Term | str], operator: str) -> list[list[Term | str]]:
@@ -173,7 +173,9 @@ def _split(tokens: Sequence[Term | str], operator: str) -> list[list[Term | str]
 
 
 def _one_or(kind: type[All] | type[Either], parts: tuple[Node, ...]) -> Node:
-    return parts[0] if len(parts) == 1 else kind(parts)
+    # Said twice means no more, and each term costs a look at each row.
+    different = tuple(dict.fromkeys(parts))
+    return different[0] if len(different) == 1 else kind(different)
 
 
 def _is_private(char: str) -> bool:
