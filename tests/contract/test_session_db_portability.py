@@ -68,6 +68,20 @@ async def fill(db: SessionDB) -> None:
 
 
 @pytest.mark.requirement("session-store:export:whole")
+@pytest.mark.parametrize("session_id", ["", " ", "..", "a/b\\c", "\0", "i" * 300])
+async def test_whatever_a_store_takes_as_id_or_role_comes_out_of_another_one(
+    db: SessionDB, tmp_path: Path, session_id: str
+) -> None:
+    await db.create_session(session_id, "cli")
+    await db.append_message(session_id, " ", "said by nobody")
+    exported = await db.export_all()
+
+    async with SessionDB(tmp_path / "other.db") as other:
+        assert (await other.import_sessions(exported))["imported_ids"] == [session_id]
+        assert numbered(await other.export_all()) == numbered(exported)
+
+
+@pytest.mark.requirement("session-store:export:whole")
 async def test_an_export_comes_out_of_another_store_as_it_went_in(db: SessionDB, tmp_path: Path) -> None:
     await fill(db)
     exported = await db.export_all()
@@ -126,12 +140,12 @@ async def test_a_chain_is_one_conversation_from_each_of_its_rows(db: SessionDB) 
 WRONG: list[tuple[Any, str]] = [
     ("text", "session must be an object"),
     ({}, "session id is required"),
-    ({"id": " "}, "session id is required"),
+    ({"id": None}, "session id is required"),
     ({"id": 5}, "session id is required"),
     (session("good"), "duplicate session id"),
     (session("x", messages={}), "messages must be a list"),
     (session("x", messages=["m"]), "messages must contain only objects"),
-    (session("x", messages=[{"role": " "}]), "messages[0].role must be a non-empty string"),
+    (session("x", messages=[{"role": ""}]), "messages[0].role must be a non-empty string"),
     (session("x", messages=[{"role": "user", "tool_name": 1}]), "messages[0].tool_name must be a string"),
     (session("x", messages=[{"role": "user", "token_count": 2**64}]), "messages[0].token_count must be a whole number"),
     (

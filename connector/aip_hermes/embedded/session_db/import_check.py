@@ -67,7 +67,7 @@ def problem_of(session: object) -> str | None:
     if not isinstance(session, Mapping):
         return "session must be an object"
     session_id = session.get("id")
-    if not isinstance(session_id, str) or not session_id.strip():
+    if not isinstance(session_id, str):
         return "session id is required"
     return _problem_of_row(session) or _problem_of_messages(session.get("messages"))
 
@@ -141,7 +141,7 @@ def _problem_of_messages(messages: object) -> str | None:
 
 def _problem_of_message(message: Mapping[str, Any]) -> str | None:
     role = message.get("role")
-    if not isinstance(role, str) or not role.strip():
+    if not isinstance(role, str) or not role:
         return "role must be a non-empty string"
     for name in _MESSAGE_TEXTS:
         if not isinstance(message.get(name), str | None):
