@@ -19,6 +19,7 @@ import pytest
 from aip_hermes.cli.ending import MENDABLE
 from aip_hermes.cli.sessions.documents import lines_of
 from aip_hermes.cli.sessions.refused import SessionsRefused
+from aip_hermes.embedded.folder import LOCK_NAME
 from aip_hermes.embedded.session_db import SessionDB
 from tests.support.processes import AIP_HERMES
 from tests.support.session_files import filled_folder, in_store, json_lines, on_terminal, sessions, store_of, told
@@ -122,7 +123,6 @@ def test_a_file_that_is_there_is_replaced_on_request_only(tmp_path: Path) -> Non
 
     refused = sessions("export", "case-1", "--data", folder, "-o", file)
     assert (refused.returncode, refused.stdout, file.read_text(encoding="utf-8")) == (1, "", "mine")
-    assert sessions("export", "case-1", "--data", folder, "-o", store_of(folder), "--force").returncode == 1
     assert sessions("export", "case-1", "--data", folder, "-o", file, "--force").returncode == 0
     assert [document["id"] for document in json_lines(file.read_text(encoding="utf-8"))] == ["case-1"]
     assert {entry.name for entry in tmp_path.iterdir()} == {"a", "one.jsonl"}
@@ -130,6 +130,22 @@ def test_a_file_that_is_there_is_replaced_on_request_only(tmp_path: Path) -> Non
     streamed = sessions("export", "case-1", "case-3", "--data", folder, "-o", "-")
     assert [document["id"] for document in json_lines(streamed.stdout)] == ["case-1", "case-3"]
     assert sessions("export", "--data", folder, "-o", file).returncode == 2
+
+
+@pytest.mark.requirement("sessions-command:carry")
+def test_no_export_takes_the_place_of_a_file_that_the_store_needs(tmp_path: Path) -> None:
+    folder = filled_folder(tmp_path / "a")
+    store, lock = store_of(folder), store_of(folder).with_name(LOCK_NAME)
+    lock.touch()
+    (tmp_path / "by another name").symlink_to(lock)
+    before = {entry.name: entry.read_bytes() for entry in folder.iterdir()}
+
+    logs = [store.with_name(store.name + ending) for ending in ("-wal", "-shm", "-journal")]
+    for target in (store, lock, tmp_path / "by another name", *logs):
+        refused = sessions("export", "case-1", "--data", folder, "-o", target, "--force")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "may replace" in refused.stderr
+    assert {entry.name: entry.read_bytes() for entry in folder.iterdir()} == before
 
 
 @pytest.mark.requirement("sessions-command:carry")

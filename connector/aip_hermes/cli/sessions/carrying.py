@@ -20,6 +20,7 @@ from aip_hermes.cli.sessions.progress import counting
 from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.cli.sessions.showing import resolved
 from aip_hermes.database import Connection
+from aip_hermes.embedded.folder import LOCK_NAME
 from aip_hermes.embedded.session_db import lineage, portability
 from aip_hermes.embedded.session_db.import_check import ImportLimits
 
@@ -113,15 +114,23 @@ def _write(connection: Connection, ids: Sequence[str], file: BinaryIO) -> int:
 
 
 def _check_target(target: Path, store: Path, *, force: bool) -> None:
-    if target.exists():
-        if not force:
-            raise SessionsRefused(f"{target} exists; --force replaces it")
-        if not target.is_file() or any(
-            place.exists() and target.samefile(place) for place in (store, *store.parent.glob(f"{store.name}-*"))
-        ):
-            raise SessionsRefused(f"{target} is no file that an export may replace; choose another")
     if not target.parent.is_dir():
         raise SessionsRefused(f"there is no folder {target.parent}; make it first")
+    if _is_of_store(target, store):
+        raise SessionsRefused(f"{target} is no file that an export may replace; choose another")
+    if os.path.lexists(target):
+        if not force:
+            raise SessionsRefused(f"{target} exists; --force replaces it")
+        if target.exists() and not target.is_file():
+            raise SessionsRefused(f"{target} is no file that an export may replace; choose another")
+
+
+def _is_of_store(target: Path, store: Path) -> bool:
+    """Whether that is, or would be, the store, a log of it or the lock of its server, by any name."""
+    if target.parent.samefile(store.parent) and target.name.startswith((store.name, LOCK_NAME)):
+        return True
+    places = (store, *store.parent.glob(f"{store.name}-*"), store.with_name(LOCK_NAME))
+    return target.exists() and any(place.exists() and target.samefile(place) for place in places)
 
 
 @contextmanager
