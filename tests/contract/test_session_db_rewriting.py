@@ -64,12 +64,12 @@ async def test_replacing_takes_all_rows_or_the_live_ones_or_puts_them_away(
 @pytest.mark.requirement("session_db:messages:replace")
 @pytest.mark.usefixtures("ids")
 async def test_a_replacement_that_can_t_be_stored_leaves_the_old_rows(session_db: SessionDB) -> None:
-    class Unspeakable:
-        def __str__(self) -> str:
-            raise LookupError("no words")
+    class Unreadable(dict[str, Any]):
+        def get(self, *_: Any) -> Any:
+            raise LookupError("no member can be read")
 
     with pytest.raises(LookupError):
-        await session_db.replace_messages("s", [*NEW, {"role": "user", "content": Unspeakable()}])
+        await session_db.replace_messages("s", [*NEW, Unreadable()])
     assert texts(await session_db.get_messages("s")) == ["a", "b", "c", "d"]
     assert await counters(session_db) == (6, 0)
 
