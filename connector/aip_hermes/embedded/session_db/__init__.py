@@ -23,7 +23,7 @@ from aip_hermes.embedded.session_db.ground import TurnGround
 from aip_hermes.embedded.session_db.jobs import JobStore
 from aip_hermes.embedded.session_db.responses import ResponseStore, StoredResponse
 from aip_hermes.embedded.session_db.store import SessionDB
-from aip_hermes.embedded.session_db.transcript import Usage
+from aip_hermes.embedded.session_db.usage import Usage
 
 __all__ = [
     "CompressionSessionBusyError",

@@ -20,6 +20,7 @@ from aip_hermes.hermes_api import SCREENSHOT
 __all__ = [
     "MESSAGE_COLUMNS",
     "SESSION_COLUMNS",
+    "SKILL_MARK",
     "as_command",
     "decoded_columns",
     "decoded_content",
@@ -62,7 +63,10 @@ _MARK = "\0json:"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _PREVIEW_CHARS = 60
-_SKILL = re.compile(r'\[IMPORTANT: The user has invoked the "(?P<name>[^"\n]+)" skill')
+SKILL_MARK: Final = "[IMPORTANT: The user has invoked the "
+"""How the text of an invoked skill begins."""
+
+_SKILL = re.compile(re.escape(SKILL_MARK) + r'"(?P<name>[^"\n]+)" skill')
 _SKILL_INSTRUCTION = re.compile(
     r"(?:alongside the skill invocation: |\nUser instruction: )\s*(?P<text>\S.*?)\s*(?:\n\n\[|\Z)", re.DOTALL
 )

@@ -19,6 +19,7 @@ from aip_hermes.embedded.session_db.errors import (
 from aip_hermes.embedded.session_db.model_config import config_of, edge_of, patched_config
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.sessions import NewSession
+from aip_hermes.hermes_api import LINEAGE_MARKERS
 
 __all__ = ["SUMMARY_MARK", "archive_and_compact", "compact_in_place", "publish_child", "rotate"]
 
@@ -26,7 +27,6 @@ SUMMARY_MARK: Final = "[CONTEXT COMPACTION"
 """How the text of a summary row begins."""
 
 _KEPT: Final = 3
-_EDGES: Final = ("_branched_from", "_delegate_from", "_reset_from")
 
 
 def archive_and_compact(
@@ -155,7 +155,7 @@ def _forget_failures(connection: Connection, session_id: str) -> None:
 
 def _unmarked(config: str | None) -> dict[str, Any]:
     """Return the configuration without what makes a row a branch: a continuation is none."""
-    return {name: value for name, value in config_of(config).items() if name not in _EDGES}
+    return {name: value for name, value in config_of(config).items() if name not in LINEAGE_MARKERS}
 
 
 def _compacted(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

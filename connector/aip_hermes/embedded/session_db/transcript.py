@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
@@ -18,10 +17,9 @@ from aip_hermes.embedded.session_db.columns import (
 from aip_hermes.embedded.session_db.errors import CompressionSessionClosedError, UnknownSession
 from aip_hermes.embedded.session_db.lineage import compression_tip
 from aip_hermes.embedded.session_db.queries import QUERIES
-from aip_hermes.embedded.session_db.usage import Report, add_to_model
+from aip_hermes.embedded.session_db.usage import Usage, account_reply
 
 __all__ = [
-    "Usage",
     "append",
     "check_open",
     "message_page",
@@ -30,7 +28,6 @@ __all__ = [
 ]
 
 _EVERYTHING: Final = 2**62
-_MAX_TOKENS: Final = 2**53 - 1
 _rest_of = itemgetter(
     "tool_call_id", "tool_calls", "tool_name", "effect_disposition", "reasoning", "reasoning_content",
     "reasoning_details", "codex_reasoning_items", "codex_message_items", "platform_message_id", "api_content",
@@ -38,22 +35,6 @@ _rest_of = itemgetter(
 )  # fmt: skip
 _DEFAULTS: Final = ((None,) * 13) + (0, 1, 0, 0)
 """What the engine puts into these places by itself."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
-    """Tokens of one turn. What is no possible count, such as one that a store could not add up, counts as none."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        for name in self.__slots__:
-            if not 0 <= getattr(self, name) <= _MAX_TOKENS:
-                object.__setattr__(self, name, 0)
 
 
 def append(
@@ -105,11 +86,7 @@ def record_reply(
     Raises as `append`; a row deleted meanwhile does not come back.
     """
     (row_id,) = append(connection, session_id, [reply], now=now, batch=False, into_compressed=into_compressed)
-    counts = {name: getattr(usage, name) for name in Usage.__slots__}
-    connection.execute(
-        QUERIES["add_usage"], {"id": scrubbed(session_id), "model": scrubbed(model), "api_calls": 1, **counts}
-    )
-    add_to_model(connection, Report(session_id=session_id, model=model, api_call_count=1, **counts), now=now)
+    account_reply(connection, session_id, usage, model=model, now=now)
     return row_id
 
 

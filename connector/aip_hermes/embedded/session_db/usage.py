@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 
-__all__ = ["Report", "account", "account_auxiliary", "add_to_model", "by_model", "coalesced"]
+__all__ = ["Report", "Usage", "account", "account_auxiliary", "account_reply", "by_model", "coalesced"]
 
 _COUNTS: Final = (
     "input_tokens",
@@ -35,6 +35,21 @@ _PER_MODEL: Final = (
     "first_seen",
     "last_seen",
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Tokens of one turn. What is no possible count, such as one that a store could not add up, counts as none."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, _count(getattr(self, field.name)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,17 +111,23 @@ def account(connection: Connection, report: Report, *, now: float) -> None:
     connection.execute(QUERIES["set_token_counts" if report.absolute else "add_token_counts"], values)
     connection.execute(QUERIES["write_route"], values | route)
     if not report.absolute and not report.is_empty:
-        taken = {name: given[name] or route[name] or "" for name in _ROUTE}
-        connection.execute(QUERIES["add_model_usage"], values | taken | {"task": "", "now": now})
+        _add_to_model(connection, replace(report, **{name: given[name] or route[name] for name in _ROUTE}), now=now)
 
 
 def account_auxiliary(connection: Connection, report: Report, *, task: str, now: float) -> None:
     """Add a report of a side task to the sums by model alone. A missing row is made, a removed one not."""
     if _accounted(connection, report.session_id, now=now) is not None:
-        add_to_model(connection, report, task=task, now=now)
+        _add_to_model(connection, report, task=task, now=now)
 
 
-def add_to_model(connection: Connection, report: Report, *, task: str = "", now: float) -> None:
+def account_reply(connection: Connection, session_id: str, used: Usage, *, model: str, now: float) -> None:
+    """Add a model's reply to a row that is there, and to the sums by model; the row's model stays where it has one."""
+    report = Report(session_id=session_id, model=model, api_call_count=1, **asdict(used))
+    connection.execute(QUERIES["add_token_counts"], _values(report))
+    _add_to_model(connection, report, now=now)
+
+
+def _add_to_model(connection: Connection, report: Report, *, task: str = "", now: float) -> None:
     """Add a report to the sums by model of a row that is there. task: '' is the conversation itself."""
     taken = {name: getattr(report, name) or "" for name in _ROUTE}
     connection.execute(QUERIES["add_model_usage"], _values(report) | taken | {"task": scrubbed(task), "now": now})

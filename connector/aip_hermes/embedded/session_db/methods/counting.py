@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from aip_hermes.embedded.session_db import listing, removal
+from aip_hermes.embedded.session_db.columns import SKILL_MARK
 from aip_hermes.embedded.session_db.listing import Filter
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
 __all__ = ["CountMethods"]
-
-_SKILL_MARK: Final = "[IMPORTANT: The user has invoked the "
 
 
 class CountMethods(StoreFile):
@@ -67,5 +66,5 @@ class CountMethods(StoreFile):
 
     async def list_skill_scaffolded_sessions(self, limit: int = 200) -> list[dict[str, Any]]:
         """Return `{id, title, title_source, source, started_at, preview}` of titled rows that a skill began."""
-        asked = {"mark": _SKILL_MARK, "limit": max(0, limit)}
+        asked = {"mark": SKILL_MARK, "limit": max(0, limit)}
         return await self.read(lambda c: c.execute(QUERIES["skill_scaffolded"], asked))

@@ -8,7 +8,7 @@ from typing import Any
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import leases, transcript
 from aip_hermes.embedded.session_db.store_file import StoreFile
-from aip_hermes.embedded.session_db.transcript import Usage
+from aip_hermes.embedded.session_db.usage import Usage
 
 __all__ = ["TranscriptMethods"]
 

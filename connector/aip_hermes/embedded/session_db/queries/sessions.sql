@@ -125,15 +125,3 @@ WHERE id = :id;
 -- name: restart_counters
 -- Before the live rows are counted again.
 UPDATE sessions SET message_count = 0, tool_call_count = 0 WHERE id = :id;
-
--- name: add_usage
--- What one turn used; the first accounted call names the model of a row that has none.
-UPDATE sessions SET
-    input_tokens = input_tokens + :input_tokens,
-    output_tokens = output_tokens + :output_tokens,
-    cache_read_tokens = cache_read_tokens + :cache_read_tokens,
-    cache_write_tokens = cache_write_tokens + :cache_write_tokens,
-    reasoning_tokens = reasoning_tokens + :reasoning_tokens,
-    api_call_count = api_call_count + :api_calls,
-    model = COALESCE(model, :model)
-WHERE id = :id;

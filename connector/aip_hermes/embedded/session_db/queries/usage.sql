@@ -15,8 +15,9 @@ SELECT
 FROM sessions WHERE id = :id;
 
 -- name: add_token_counts
--- One report more.
+-- One report more; it names the model of a row that has none.
 UPDATE sessions SET
+    model = COALESCE(model, :model),
     input_tokens = input_tokens + :input_tokens,
     output_tokens = output_tokens + :output_tokens,
     cache_read_tokens = cache_read_tokens + :cache_read_tokens,
