@@ -322,7 +322,7 @@ class AIAgent:
         if keeper.db is not None and keeper.lease is not None:
             await keeper.lease.take()
             ground, waited = await keeper.db.get_turn_ground(keeper.session_id), keeper.lease.waited
-            keeper.session_id, keeper.newest = ground.session_id, ground.newest
+            keeper.stands_on(ground.session_id, ground.newest, ground.messages)
         messages = self._memory.recall(ground, waited, None)
         if messages is None and keeper.db is not None:
             messages = await keeper.db.get_messages_as_conversation(keeper.session_id, include_row_ids=True)

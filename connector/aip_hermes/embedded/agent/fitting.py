@@ -17,8 +17,9 @@ from aip_hermes.database import StoreFailure
 from aip_hermes.embedded.agent.finishing import finished
 from aip_hermes.embedded.agent.keeping import LOSSES, Keeper
 from aip_hermes.embedded.agent.models import Model, ModelFailed, ModelRequest, whole_reply
-from aip_hermes.embedded.agent.windows import Window, estimated_tokens, split
-from aip_hermes.embedded.session_db import CompressionSessionBusyError, Usage, repair_message_sequence
+from aip_hermes.embedded.agent.reading import readable_calls
+from aip_hermes.embedded.agent.windows import CHARS_PER_TOKEN, Window, estimated_tokens, split
+from aip_hermes.embedded.session_db import CompressionSessionBusyError, SessionDB, Usage, repair_message_sequence
 from aip_hermes.embedded.session_db.columns import text_of
 from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
 from aip_hermes.ports import Clock
@@ -31,6 +32,7 @@ COOLDOWN_S: Final = 600.0
 _LOCK_S: Final = 900.0
 _TASK: Final = "compression"
 _SHOWN_CHARS: Final = 4_000
+_LEAST_CHARS: Final = 200
 _INSTRUCTION: Final = (
     "You shorten conversations. Write down what somebody needs who goes on with this one: facts, decisions, names and "
     "numbers, what was tried, what is open. Add nothing, answer nothing. Plain text."
@@ -91,9 +93,8 @@ class Fitter:
             await finished(_let_go(keeper, session_id, holder))
 
     async def _compress(self, keeper: Keeper, parts: _Middle, holder: str | None) -> bool:
-        request = ModelRequest(
-            messages=[{"role": "user", "content": _as_text(parts.middle)}], system=_INSTRUCTION, tools=()
-        )
+        told = _as_text(parts.middle, most=self._window.trigger * CHARS_PER_TOKEN - len(_INSTRUCTION))
+        request = ModelRequest(messages=[{"role": "user", "content": told}], system=_INSTRUCTION, tools=())
         try:
             keeper.calls += 1
             reply = await whole_reply(self._model, request)
@@ -125,30 +126,23 @@ class Fitter:
 
     async def _publish(self, keeper: Keeper, compacted: list[dict[str, Any]], holder: str | None) -> None:
         """Write it down, then let the conversation go on with it."""
-        db = keeper.db
+        db, session_id = keeper.db, keeper.session_id
         if db is not None:
             rows = [_storable(message) for message in compacted]
-            row = await db.get_session(keeper.session_id)
+            row = await db.get_session(session_id)
+            marks: dict[str, Any] = {
+                "watermark": keeper.read_to,
+                "covered": keeper.own,
+                "lock_holder": holder,
+                "turn_lease_holder": keeper.holder,
+            }
             if self._in_place or row is None or row["ended_at"] is not None:
-                await db.archive_and_compact(
-                    keeper.session_id,
-                    rows,
-                    watermark=keeper.newest,
-                    lock_holder=holder,
-                    turn_lease_holder=keeper.holder,
-                )
+                await db.archive_and_compact(session_id, rows, **marks)
             else:
                 child_id = new_session_id(self._clock)
-                await db.publish_compression_child(
-                    keeper.session_id,
-                    child_id,
-                    rows,
-                    watermark=keeper.newest,
-                    lock_holder=holder,
-                    turn_lease_holder=keeper.holder,
-                )
-                keeper.session_id = child_id
-            keeper.newest = (await db.get_turn_ground(keeper.session_id, follows_compression=False)).newest
+                await db.publish_compression_child(session_id, child_id, rows, **marks)
+                session_id = child_id
+            await _stand_on(keeper, db, session_id, len(rows))
         messages = [{name: value for name, value in m.items() if name != "_row_id"} for m in compacted]
         repair_message_sequence(messages)
         keeper.messages[:] = messages
@@ -182,6 +176,18 @@ def new_session_id(clock: Clock) -> str:
     return f"{moment:%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
 
 
+async def _stand_on(keeper: Keeper, db: SessionDB, session_id: str, messages: int) -> None:
+    """Let the keeper go on behind the compacted rows; what others wrote meanwhile comes after them and was not read."""
+    newest: int | None = None
+    try:
+        newest = (await db.get_messages(session_id, limit=messages))[-1]["id"]
+    except StoreFailure as exc:  # it is published all the same; the next turn finds that it knows nothing, and reads
+        log.warning("compression.not_read_back", cause=type(exc).__name__)
+    keeper.stands_on(session_id, newest, messages if newest is not None else -1)
+    if newest is None:
+        keeper.newest, keeper.read_to = -1, None
+
+
 async def _let_go(keeper: Keeper, session_id: str, holder: str) -> None:
     if keeper.db is None:
         return
@@ -204,12 +210,22 @@ def _storable(message: Mapping[str, Any]) -> dict[str, Any]:
     return row if isinstance(row["content"], str | None) else {**row, "content": text_of(row["content"])}
 
 
-def _as_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    lines: list[str] = []
-    for message in messages:
-        text = text_of(message.get("content"))
-        shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS // 2]} … {text[-_SHOWN_CHARS // 2 :]}"
-        calls = [str(call.get("function", {}).get("name")) for call in message.get("tool_calls") or []]
-        named = f" (calls {', '.join(calls)})" if calls else ""
-        lines.append(f"{message['role']}{named}: {shown}")
+def _as_text(messages: Sequence[Mapping[str, Any]], *, most: int) -> str:
+    """Return the messages as a text for a summary, about `most` characters: each cut, and the middle ones left out, as
+    far as that needs.
+    """
+    share = min(_SHOWN_CHARS, max(_LEAST_CHARS, most // max(1, len(messages))))
+    lines = [_line(message, share) for message in messages]
+    fitting = max(2, most // (share + _LEAST_CHARS))
+    if len("\n\n".join(lines)) > most and len(lines) > fitting:
+        first = fitting // 2
+        lines[first : len(lines) - (fitting - first)] = [f"({len(lines) - fitting} messages are left out here)"]
     return "\n\n".join(lines)
+
+
+def _line(message: Mapping[str, Any], most: int) -> str:
+    text = text_of(message.get("content"))
+    shown = text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
+    calls = [str(call["function"]["name"]) for call in readable_calls(message.get("tool_calls"))]
+    named = f" (calls {', '.join(calls)})" if calls else ""
+    return f"{message['role']}{named}: {shown}"

@@ -42,7 +42,8 @@ class Keeper:
     a row that can't be stored is no failure; `persisted` and `cause` tell of it. row: of a session that has none yet.
 
     messages: the conversation as it is now, this turn included. calls: requests so far. usage: of all of them.
-    newest: row id of the last row that was stored here.
+    newest: row id of the last row that was stored here. stored: how many rows the session has, as far as is known here:
+    without those that others add meanwhile. read_to, own: the newest row that was read, and those stored here since.
     """
 
     def __init__(
@@ -64,6 +65,9 @@ class Keeper:
         self.usage = Usage()
         self.last_prompt_tokens = 0
         self.newest: int | None = None
+        self.stored = 0
+        self.read_to: int | None = None
+        self.own: set[int] = set()
         self.cause: str | None = None
         self.asked = False
         self._row = dict(row or {"source": "api_server"})
@@ -76,6 +80,17 @@ class Keeper:
     def persisted(self) -> bool:
         """Whether every row of the turn is in the store."""
         return self.db is not None and self.cause is None
+
+    def stands_on(self, session_id: str, newest: int | None, messages: int) -> None:
+        """The conversation is what the session holds, as far as its row `newest`, of which there are `messages`."""
+        self.session_id, self.newest, self.stored = session_id, newest, messages
+        self.read_to, self.own = newest or 0, set()
+
+    def _stored(self, row_id: int) -> int:
+        self.newest = row_id
+        self.stored += 1
+        self.own.add(row_id)
+        return row_id
 
     def count(self, usage: Usage) -> None:
         """Add what one request used."""
@@ -95,7 +110,7 @@ class Keeper:
         if self.db is None or ground is None:
             self._unstored.append({**row, "role": "user"})
             return None
-        self.newest = await self.db.begin_turn(
+        row_id = await self.db.begin_turn(
             ground,
             row,
             turn_lease_holder=self.holder,
@@ -105,7 +120,8 @@ class Keeper:
         )
         if self.lease is not None:
             self.lease.taken()
-        return self.newest
+        self.stands_on(ground.session_id, ground.newest, ground.messages)
+        return self._stored(row_id)
 
     async def reply(self, reply: ModelReply, tool_calls: Sequence[Mapping[str, Any]] | None) -> int | None:
         """Store an assistant row and what it used; returns its id. Raises ReplyNotStored."""
@@ -113,7 +129,7 @@ class Keeper:
             self._unstored.append({"reply": reply, "tool_calls": tool_calls})
             return None
         with self._storing():
-            self.newest = await self.db.record_reply(
+            row_id = await self.db.record_reply(
                 self.session_id,
                 reply.text,
                 finish_reason=reply.finish_reason,
@@ -126,7 +142,7 @@ class Keeper:
             )
             if not tool_calls and self.lease is not None:
                 self.lease.released()
-            return self.newest
+            return self._stored(row_id)
         return None
 
     async def result(self, row: Mapping[str, Any]) -> int | None:
@@ -135,7 +151,7 @@ class Keeper:
             self._unstored.append(dict(row))
             return None
         with self._storing():
-            self.newest = await self.db.append_message(
+            row_id = await self.db.append_message(
                 self.session_id,
                 "tool",
                 row["content"],
@@ -144,19 +160,21 @@ class Keeper:
                 turn_lease_holder=self.holder,
                 into_compressed=not self._habits.follows_compression,
             )
-            return self.newest
+            return self._stored(row_id)
         return None
 
     async def attach(self, db: SessionDB) -> None:
         """Store from now on in `db`, the rows of this turn so far included. Raises StoreFailure; then as before."""
         await db.create_session(self.session_id, **self._row)
+        ground = await db.get_turn_ground(self.session_id, follows_compression=False)
+        self.stands_on(self.session_id, ground.newest, ground.messages)
         unstored, self._unstored, self.db = self._unstored, [], db
         for row in unstored:
             if "reply" in row:
                 await self.reply(row["reply"], row["tool_calls"])
             elif row["role"] == "user":
                 with self._storing():
-                    self.newest = await db.append_message(self.session_id, **row)
+                    self._stored(await db.append_message(self.session_id, **row))
             else:
                 await self.result(row)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["as_read"]
+__all__ = ["as_read", "readable_calls"]
 
 
 def as_read(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def as_read(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             waiting.remove(message["tool_call_id"])
         else:
             make_up()
-            calls = _calls(read.pop("tool_calls", None))
+            calls = readable_calls(read.pop("tool_calls", None))
             waiting += [call["id"] for call in calls]
             read |= {"tool_calls": calls} if calls else {}
         if (sent := read.get("api_content")) is not None:
@@ -39,7 +39,7 @@ def as_read(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return complete
 
 
-def _calls(calls: object) -> list[dict[str, Any]]:
+def readable_calls(calls: object) -> list[dict[str, Any]]:
     """Return the calls that a model can read: each with an id, the name of its tool and arguments as a text."""
     return [read for call in (calls if isinstance(calls, list) else ()) if (read := _call(call)) is not None]
 

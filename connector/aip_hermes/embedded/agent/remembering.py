@@ -12,14 +12,15 @@ __all__ = ["Memory"]
 
 
 class Memory:
-    """session_id: the row that the conversation is in. messages: so far. Row ids decide whether somebody else has gone
-    on with it meanwhile.
+    """session_id: the row that the conversation is in. messages: so far. The newest row id and the number of rows tell
+    whether somebody else has gone on with it meanwhile.
     """
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.messages: list[dict[str, Any]] = []
         self._newest: int | None = None
+        self._stored = 0
 
     def recall(
         self, ground: TurnGround | None, waited: bool, given: Sequence[Mapping[str, Any]] | None
@@ -36,8 +37,10 @@ class Memory:
         """Remember the conversation as a turn left it, whichever way it ended."""
         self.session_id = keeper.session_id
         self.messages = keeper.messages
-        self._newest = keeper.newest
+        self._newest, self._stored = keeper.newest, keeper.stored
 
     def _is_overtaken(self, ground: TurnGround, waited: bool, given: bool) -> bool:
-        gone_on = not given and self._newest is not None and ground.newest != self._newest
+        gone_on = (
+            not given and self._newest is not None and (ground.newest, ground.messages) != (self._newest, self._stored)
+        )
         return waited or gone_on or ground.session_id != self.session_id

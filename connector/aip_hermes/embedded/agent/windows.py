@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from aip_hermes.embedded.session_db.columns import text_of
 
-__all__ = ["Window", "estimated_tokens", "split"]
+__all__ = ["CHARS_PER_TOKEN", "Window", "estimated_tokens", "split"]
 
-_CHARS_PER_TOKEN: Final = 4
+CHARS_PER_TOKEN: Final = 4
 _TOKENS_PER_MESSAGE: Final = 4
 _LARGE: Final = 512_000
 _TAIL_SHARE: Final = 0.2
@@ -44,7 +44,7 @@ def estimated_tokens(
 ) -> int:
     """Return a quarter of the characters, and a few per message."""
     chars = len(system or "") + (len(json.dumps(list(tools))) if tools else 0)
-    return chars // _CHARS_PER_TOKEN + sum(_tokens(message) for message in messages)
+    return chars // CHARS_PER_TOKEN + sum(_tokens(message) for message in messages)
 
 
 def split(
@@ -85,4 +85,4 @@ def _tokens(message: Mapping[str, Any]) -> int:
     chars = len(text_of(message.get("api_content") or message.get("content")))
     if calls := message.get("tool_calls"):
         chars += len(json.dumps(calls))
-    return chars // _CHARS_PER_TOKEN + _TOKENS_PER_MESSAGE
+    return chars // CHARS_PER_TOKEN + _TOKENS_PER_MESSAGE

@@ -5,7 +5,7 @@ Which messages are stored already is decided by their row ids, never by the obje
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from aip_hermes.database import Connection
@@ -36,6 +36,7 @@ def archive_and_compact(
     *,
     now: float,
     watermark: int | None = None,
+    covered: Collection[int] = (),
     lock_holder: str | None = None,
     model_config_patch: Mapping[str, Any] | None = None,
     into_compressed: bool = False,
@@ -43,8 +44,8 @@ def archive_and_compact(
     """Hide the live rows as compacted and let `compacted` stand in their place; returns the row ids that are live now.
 
     compacted: messages by column names, or as a conversation has them. watermark: the newest row that was compressed;
-    later rows follow the compacted ones, except those that are among them by row id (`_row_id`). The counters are those
-    of the live rows.
+    later rows follow the compacted ones, except those that are among them by row id (`_row_id`) and those that are
+    `covered`: compressed, too. The counters are those of the live rows.
     Raises ValueError for nothing to put there, UnknownSession, CompressionSessionClosedError, and what
     check_compression_lock raises; then nothing has changed.
     """
@@ -57,7 +58,7 @@ def archive_and_compact(
     if row["end_reason"] == "compression" and not into_compressed:
         raise CompressionSessionClosedError(session_id, tip=lineage.compression_tip(connection, session_id))
     leases.check_compression_lock(connection, session_id, lock_holder, now=now)
-    late = _late(connection, session_id, compacted, watermark)
+    late = _late(connection, session_id, compacted, watermark, covered)
     connection.execute(QUERIES["hide_compacted"], {"session_id": session_id})
     connection.execute(QUERIES["restart_counters"], {"id": session_id})
     rows = [*map(_live, compacted), *map(_live, late)]
@@ -78,13 +79,15 @@ def publish_child(
     *,
     now: float,
     watermark: int | None = None,
+    covered: Collection[int] = (),
     lock_holder: str | None = None,
 ) -> list[int]:
     """End the parent as `compression` and insert its child with `messages`: who it belongs to, title `… #2`.
 
-    The parent's rows stay as they are; its live rows after `watermark` follow in the child. Returns the child's row
-    ids. Raises ValueError for an empty handoff, UnknownSession, CompressionSessionBusyError for a parent that has ended
-    or a lock that was lost, SessionExists for a child id that is taken; then nothing has changed.
+    The parent's rows stay as they are; its live rows after `watermark` follow in the child, as above. A title that its
+    number would make too long is shortened. Returns the row ids of the child.
+    Raises ValueError for an empty handoff, UnknownSession, CompressionSessionBusyError for a parent that has ended or a
+    lock that was lost, SessionExists for a child id that is taken; then nothing has changed.
     """
     parent_id = scrubbed(parent_id)
     if not messages:
@@ -95,7 +98,7 @@ def publish_child(
     if parent["ended_at"] is not None:
         raise CompressionSessionBusyError(parent_id, f"Session {parent_id} has ended ({parent['end_reason']})")
     leases.check_compression_lock(connection, parent_id, lock_holder, now=now)
-    late = _late(connection, parent_id, messages, watermark)
+    late = _late(connection, parent_id, messages, watermark, covered)
     ending.end(connection, parent_id, reason="compression", at=now)
     new = NewSession(
         id=child_id,
@@ -106,8 +109,7 @@ def publish_child(
         system_prompt=parent["system_prompt"],
         parent_session_id=parent_id,
     )
-    title = None if parent["title"] is None else titles.next_title(connection, parent["title"])
-    sessions.create_absent(connection, new, title=title)
+    sessions.create_absent(connection, new, title=titles.continued_title(connection, parent["title"]))
     rows = [*map(_live, messages), *map(_live, late)]
     ids = transcript.append(connection, child_id, rows, now=now, batch=True)
     _forget_failures(connection, parent_id)
@@ -136,11 +138,15 @@ def rotate(connection: Connection, session_id: str, *, child_id: str, now: float
 
 
 def _late(
-    connection: Connection, session_id: str, given: Sequence[Mapping[str, Any]], watermark: int | None
+    connection: Connection,
+    session_id: str,
+    given: Sequence[Mapping[str, Any]],
+    watermark: int | None,
+    covered: Collection[int],
 ) -> list[dict[str, Any]]:
     if watermark is None:
         return []
-    known = {message.get("_row_id") for message in given}
+    known = {*covered, *(message.get("_row_id") for message in given)}
     rows = transcript.messages(connection, session_id, after_id=watermark)
     return [row for row in rows if row["id"] not in known]
 

@@ -19,13 +19,14 @@ _REOPENED = frozenset({"agent_close", "compression"})
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnGround:
     """session_id: the row that holds the conversation now. exists: whether there is such a row. end_reason: why it was
-    closed, None where it is open. newest: row id of its newest live message.
+    closed, None where it is open. newest: row id of its newest live message. messages: how many the row counts.
     """
 
     session_id: str
     exists: bool
     end_reason: str | None
     newest: int | None
+    messages: int = 0
 
 
 def ground_of(connection: Connection, session_id: str, *, follows_compression: bool = True) -> TurnGround:
@@ -36,7 +37,11 @@ def ground_of(connection: Connection, session_id: str, *, follows_compression: b
         return TurnGround(session_id=tip, exists=False, end_reason=None, newest=None)
     newest = transcript.messages(connection, tip, limit=1, latest=True)
     return TurnGround(
-        session_id=tip, exists=True, end_reason=row["end_reason"], newest=newest[0]["id"] if newest else None
+        session_id=tip,
+        exists=True,
+        end_reason=row["end_reason"],
+        newest=newest[0]["id"] if newest else None,
+        messages=row["message_count"],
     )
 
 

@@ -10,9 +10,10 @@ from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.errors import TitleRefused
 from aip_hermes.embedded.session_db.lineage import compression_ancestors
 from aip_hermes.embedded.session_db.queries import QUERIES
-from aip_hermes.hermes_api import clean_title, lineage_base, next_lineage_title, title_problem
+from aip_hermes.hermes_api import TITLE_MAX, clean_title, lineage_base, next_lineage_title, title_problem
 
 __all__ = [
+    "continued_title",
     "next_title",
     "resolve",
     "sanitized_title",
@@ -89,6 +90,19 @@ def next_title(connection: Connection, title: str) -> str:
     title = scrubbed(title)
     rows = connection.execute(QUERIES["lineage_rows"], {"base": lineage_base(title)})
     return next_lineage_title(title, [row["title"] for row in rows])
+
+
+def continued_title(connection: Connection, title: str | None) -> str | None:
+    """Return the title of the row that goes on with another's conversation: the next of its lineage, of which as much
+    is left out as the number needs. A row without a title goes on without one.
+    """
+    while title is not None:
+        numbered = next_title(connection, title)
+        over = len(numbered) - TITLE_MAX
+        if over <= 0:
+            return numbered
+        title = lineage_base(title)[:-over].rstrip()
+    return None
 
 
 def resolve(connection: Connection, title: str) -> str | None:

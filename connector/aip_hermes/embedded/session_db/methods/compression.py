@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from aip_hermes.database import Connection
@@ -46,12 +46,14 @@ class CompressionMethods(StoreFile):
         watermark: int | None = None,
         lock_holder: str | None = None,
         *,
+        covered: Collection[int] = (),
         turn_lease_holder: str | None = None,
     ) -> int:
         """Compress in place, in one transaction; returns how many rows are live afterwards.
 
         compacted: what stands in the place of the live rows, which stay readable as hidden ones and stay searchable.
-        watermark: row id of the newest message that was compressed; messages that came later follow behind.
+        watermark: row id of the newest message that was compressed; messages that came later follow behind, but not
+        those that are `covered`: compressed, too.
         model_config_patch: members to set; None takes one away. A failure noted before is forgotten.
         Raises ValueError for an empty list, UnknownSession, CompressionSessionClosedError, CompressionSessionBusyError
         where the lock is not `lock_holder`'s, SessionTurnLeaseLostError; then nothing has changed.
@@ -66,6 +68,7 @@ class CompressionMethods(StoreFile):
                 compacted,
                 now=now,
                 watermark=watermark,
+                covered=covered,
                 lock_holder=lock_holder,
                 model_config_patch=model_config_patch,
             )
@@ -80,13 +83,15 @@ class CompressionMethods(StoreFile):
         messages: Sequence[Mapping[str, Any]],
         *,
         watermark: int | None = None,
+        covered: Collection[int] = (),
         lock_holder: str | None = None,
         turn_lease_holder: str | None = None,
     ) -> int:
         """End the parent as `compression` and insert the child that goes on with `messages`, in one transaction;
         returns how many messages the child has.
 
-        The child inherits who and where the parent was; a title becomes the next of its lineage. watermark: as above.
+        The child inherits who and where the parent was; a title becomes the next of its lineage. watermark, covered: as
+        above.
         Raises ValueError for an empty list, UnknownSession, SessionExists, CompressionSessionBusyError (the parent has
         ended, or the lock is not `lock_holder`'s), SessionTurnLeaseLostError; then the parent stays as it was.
         """
@@ -101,6 +106,7 @@ class CompressionMethods(StoreFile):
                 messages,
                 now=now,
                 watermark=watermark,
+                covered=covered,
                 lock_holder=lock_holder,
             )
             return len(rows)

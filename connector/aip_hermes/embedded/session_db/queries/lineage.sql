@@ -16,12 +16,13 @@ ORDER BY
 LIMIT 1;
 
 -- name: compression_tip
--- The end of the chain that begins at a row: the row itself where it wasn't compressed. At most 100 steps.
+-- The end of the chain that begins at a row: the row itself where it wasn't compressed. At most 10000 steps, so
+-- that a loop ends; a conversation of years with a small model has some hundreds.
 WITH RECURSIVE chain (id, hop) AS (
     SELECT CAST(:id AS TEXT), 0
     UNION ALL
     SELECT (/*next_segment*/), hop + 1
-    FROM chain WHERE chain.id IS NOT NULL AND hop < 100
+    FROM chain WHERE chain.id IS NOT NULL AND hop < 10000
 )
 SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1;
 
@@ -34,7 +35,7 @@ WITH RECURSIVE up (id, hop) AS (
     FROM up
     JOIN sessions AS child ON child.id = up.id AND child.edge IS NULL AND child.source <> 'tool'
     JOIN sessions AS parent ON parent.id = child.parent_session_id AND parent.end_reason = 'compression'
-    WHERE hop < 100
+    WHERE hop < 10000
 )
 SELECT id FROM up WHERE hop > 0 ORDER BY hop;
 
@@ -47,13 +48,13 @@ WITH RECURSIVE up (id, hop) AS (
     FROM up
     JOIN sessions AS child ON child.id = up.id AND child.edge IS NULL AND child.source <> 'tool'
     JOIN sessions AS parent ON parent.id = child.parent_session_id AND parent.end_reason = 'compression'
-    WHERE hop > -100
+    WHERE hop > -10000
 ),
 chain (id, hop) AS (
     SELECT id, 0 FROM sessions WHERE id = :id
     UNION ALL
     SELECT (/*next_segment*/), hop + 1
-    FROM chain WHERE chain.id IS NOT NULL AND hop < 100
+    FROM chain WHERE chain.id IS NOT NULL AND hop < 10000
 )
 SELECT id, hop FROM up
 UNION
@@ -71,13 +72,13 @@ ORDER BY child.id
 LIMIT 2;
 
 -- name: conversation_root
--- The oldest ancestor over edges of any kind. At most 1000 steps, so that a loop ends.
+-- The oldest ancestor over edges of any kind. At most 10000 steps.
 WITH RECURSIVE up (id, hop) AS (
     SELECT CAST(:id AS TEXT), 0
     UNION ALL
     SELECT child.parent_session_id, hop + 1
     FROM up JOIN sessions AS child ON child.id = up.id
-    WHERE child.parent_session_id IS NOT NULL AND hop < 1000
+    WHERE child.parent_session_id IS NOT NULL AND hop < 10000
 )
 SELECT id FROM up ORDER BY hop DESC LIMIT 1;
 
@@ -90,7 +91,7 @@ WITH RECURSIVE up (id, parent_id, message_count, hop) AS (
     FROM up
     JOIN sessions AS child ON child.id = up.id
     JOIN sessions AS parent ON parent.id = up.parent_id
-    WHERE hop < 1000 AND (child.edge IS NULL OR child.edge <> 'branch')
+    WHERE hop < 10000 AND (child.edge IS NULL OR child.edge <> 'branch')
       AND NOT (
         child.edge IS NULL AND COALESCE(parent.end_reason, '') = 'branched' AND child.started_at >= parent.ended_at
       )

@@ -48,7 +48,7 @@ CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
         SELECT root.id, 0
         UNION ALL
         SELECT (/*next_segment*/), hop + 1
-        FROM chain WHERE chain.id IS NOT NULL AND hop < 100
+        FROM chain WHERE chain.id IS NOT NULL AND hop < 10000
     )
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1
 ) END
@@ -66,7 +66,7 @@ CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL T
         FROM up
         JOIN sessions AS child ON child.id = up.id AND child.edge IS NULL AND child.source <> 'tool'
         JOIN sessions AS above ON above.id = child.parent_session_id AND above.end_reason = 'compression'
-        WHERE hop < 100
+        WHERE hop < 10000
     )
     SELECT id FROM up ORDER BY hop DESC LIMIT 1
 ) END
@@ -86,7 +86,7 @@ WHERE (s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
         FROM tree
         JOIN sessions AS above ON above.id = tree.id AND above.end_reason = 'compression'
         JOIN sessions AS child ON child.parent_session_id = above.id AND child.edge IS NULL AND child.source <> 'tool'
-        WHERE hop < 100
+        WHERE hop < 10000
     )
     SELECT 1 FROM tree JOIN sessions AS member ON member.id = tree.id
     WHERE member.active_at > s.active_at OR (member.active_at = s.active_at AND member.id > s.id)

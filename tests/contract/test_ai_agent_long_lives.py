@@ -1,0 +1,155 @@
+"""AIAgent: conversations that others write into, with long titles, that were never short, that rotated for years."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from aip_hermes.embedded import AIAgent, ModelFailed, ModelRequest, Pieces, SessionDB, ToolRegistry
+from aip_hermes.embedded.agent.windows import estimated_tokens
+from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
+from tests.support.agent_models import ScriptedModel, contents, tool_call
+
+Way = Literal["in_place", "rotate"]
+
+
+class SmallModel(ScriptedModel):
+    """Reads so many tokens and says so; sums up as `The gist`."""
+
+    def __init__(self, *steps: Any, tokens: int = 1_000_000) -> None:
+        super().__init__(*steps)
+        self.summaries: list[ModelRequest] = []
+        self._tokens = tokens
+
+    async def stream(self, request: ModelRequest) -> Pieces:
+        if estimated_tokens(request.messages, system=request.system) > self._tokens:
+            raise ModelFailed("the model answered HTTP 400: its context is exceeded", status=400, too_long=True)
+        answering = super().stream(request)
+        if request.system is not None and "shorten" in request.system:
+            self.summaries.append(request)
+            answering = ScriptedModel("The gist").stream(request)
+        async for piece in answering:
+            yield piece
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
+    async with SessionDB(tmp_path / "state.db") as store:
+        yield store
+
+
+def interrupting(db: SessionDB, agents: list[AIAgent]) -> ToolRegistry:
+    """Return a tool in the middle of which somebody else says something."""
+    tools = ToolRegistry()
+
+    @tools.tool(toolset="t", description="Takes a while.")
+    async def work() -> str:
+        await db.append_message(agents[0].session_id, "user", "said by another")
+        return "worked"
+
+    return tools
+
+
+@pytest.mark.requirement("agent:overtaken")
+async def test_what_others_say_within_a_turn_is_read_by_the_next(db: SessionDB) -> None:
+    model, agents = ScriptedModel(tool_call("work")), list[AIAgent]()
+    async with AIAgent(model=model, session_db=db, session_id="s", tools=interrupting(db, agents)) as agent:
+        agents.append(agent)
+        await agent.chat("one")
+        await agent.chat("two")
+    # It stands between a call and its result, which it takes away from the call.
+    assert contents(model.requests[-1])[-3:] == ["said by another", "Reply 2", "two"]
+
+
+@pytest.mark.requirement("agent:compression", "agent:overtaken")
+@pytest.mark.parametrize("way", ["in_place", "rotate"])
+async def test_what_others_say_within_a_turn_outlives_its_compression(db: SessionDB, way: Way) -> None:
+    model, agents = SmallModel(*["word " * 100] * 4, tool_call("work"), "word " * 600), list[AIAgent]()
+    async with AIAgent(
+        model=model, session_db=db, session_id="s", tools=interrupting(db, agents), enabled_toolsets=["t"],
+        context_length=1_000, compression=way,
+    ) as agent:  # fmt: skip
+        agents.append(agent)
+        for number in range(4):
+            await agent.chat(f"m{number}")
+        assert not model.summaries
+        await agent.chat("work, please")
+        assert await agent.compress() or model.summaries
+        live = [row["content"] for row in await db.get_messages(agent.session_id)]
+        assert sum(str(text).startswith(SUMMARY_MARK) for text in live) == 1
+        told = [str(message["content"]) for request in model.summaries for message in request.messages]
+        assert "said by another" in live or "said by another" in "".join(told)
+        await agent.chat("and then?")
+        assert any("said by another" in str(text) or "The gist" in str(text) for text in contents(model.requests[-1]))
+
+
+@pytest.mark.requirement("session-db:compression:covered")
+@pytest.mark.parametrize("way", ["in_place", "rotate"])
+async def test_rows_between_those_that_were_compressed_follow_behind(db: SessionDB, way: Way) -> None:
+    await db.create_session("s", "test")
+    first, own, other, later = [await db.append_message("s", "user", text) for text in ("a", "b", "another's", "c")]
+    compacted = [{"role": "user", "content": "a, b, c"}]
+    marks: dict[str, Any] = {"watermark": first, "covered": {own, later}}
+    if way == "in_place":
+        assert await db.archive_and_compact("s", compacted, **marks) == 2
+    else:
+        assert await db.publish_compression_child("s", "child", compacted, **marks) == 2
+    rows = await db.get_messages(await db.get_compression_tip("s"))
+    assert [row["content"] for row in rows] == ["a, b, c", "another's"]
+    assert other < rows[0]["id"]
+
+
+@pytest.mark.requirement("agent:compression", "session-db:title:continued")
+async def test_a_rotation_shortens_a_title_that_its_number_would_make_too_long(db: SessionDB) -> None:
+    await db.create_session("s", "test")
+    await db.set_session_title("s", "T" * 100)
+    titles = []
+    async with AIAgent(model=ScriptedModel(), session_db=db, session_id="s", compression="rotate") as agent:
+        for _ in range(3):
+            for number in range(14):
+                await agent.chat(f"m{number}")
+            assert await agent.compress()
+            titles.append(await db.get_session_title(agent.session_id))
+    assert titles == ["T" * 97, f"{'T' * 97} #2", f"{'T' * 97} #3"]
+    assert await db.get_session_title("s") == "T" * 100
+
+
+@pytest.mark.requirement("agent:compression:overflow")
+async def test_a_conversation_far_longer_than_the_window_is_summed_up_within_it(db: SessionDB) -> None:
+    model = SmallModel(tokens=4_000)
+    history = [
+        {"role": ("user", "assistant")[number % 2], "content": f"m{number} " + "word " * 300} for number in range(301)
+    ]
+    async with AIAgent(model=model, session_db=db, session_id="s", context_length=4_000, enabled_toolsets=[]) as agent:
+        result = await agent.run_conversation("on", conversation_history=history)
+    assert (result["final_response"], result["persisted"]) == ("Reply 1", True)
+    (summary,) = model.summaries
+    told = contents(summary)[0]
+    assert "messages are left out here" in told
+    assert ["m3 " in told, "m150 " in told, "m298 " in told] == [True, False, True]
+
+
+@pytest.mark.requirement("session-db:lineage:long", "agent:compression")
+async def test_a_conversation_of_more_than_a_hundred_segments_is_still_one(db: SessionDB) -> None:
+    await db.create_session("s0", "test")
+    for number in range(1, 131):
+        message = {"role": "user", "content": f"m{number}"}
+        await db.publish_compression_child(f"s{number - 1}", f"s{number}", [message])
+    assert await db.resolve_resume_session_id("s0") == "s130"
+    assert len(await db.get_compression_lineage("s60")) == 131
+    listed = await db.list_sessions_rich(order_by_last_active=True)
+    assert [(row["id"], row["_lineage_root_id"]) for row in listed] == [("s130", "s0")]
+    async with AIAgent(model=ScriptedModel(), session_db=db, session_id="s0", compression="rotate") as agent:
+        for number in range(14):
+            await agent.chat(f"m{number}")
+        assert await agent.compress()
+        assert (await agent.run_conversation("on"))["persisted"]
+        assert await db.try_acquire_session_turn_lease("s0", "one")
+        assert not await db.try_acquire_session_turn_lease(agent.session_id, "another")
+        assert await db.release_session_turn_lease(agent.session_id, "one")
+    middle = await db.get_session("s100")
+    assert middle is not None
+    assert (middle["end_reason"], middle["message_count"]) == ("compression", 1)
