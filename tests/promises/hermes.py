@@ -262,6 +262,16 @@ PROMISES = (
         sentence="Loopback traffic meets no proxy of the environment; other hosts use it.",
     ),
     Promise(
+        id="hermes:transport:proxy-certain",
+        source="design D11",
+        sentence="A proxy that opens no tunnel or cannot be used is a certain failure, and nothing goes around it.",
+    ),
+    Promise(
+        id="hermes:transport:packed-answers",
+        source="connector contract §10; field report F103",
+        sentence="A compressed answer is unpacked up to the limit of an answer, whatever a few bytes stand for.",
+    ),
+    Promise(
         id="hermes:transport:cancelled-leaves-nothing",
         source="connector contract §15",
         sentence="A cancelled send closes its connection, at whatever step it was, and is not repeated.",

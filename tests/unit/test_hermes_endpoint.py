@@ -53,6 +53,8 @@ def test_configured_text_becomes_an_endpoint(given: Mapping[str, Any], member: s
         {"base_url": "http://host/?"},
         {"base_url": "http://host:port/"},
         {"base_url": "http://host:99999/"},
+        {"base_url": "http://256.1.1.1/"},
+        {"base_url": "http://010.1.1.1:8642/"},
         {"base_url": "http://ho st/"},
         {"base_url": "http://[::1/"},
         {"base_url": "http://a..b/"},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +34,10 @@ Transport = httpx.AsyncBaseTransport
 CONNECT_TIMEOUT_S: Final = 10.0
 
 _TIMES: Final = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S).as_dict()
+_PACKED: Final = ("gzip", "x-gzip", "deflate")
+"""What somebody in between may do to an answer although it was asked for as it is."""
 _MUTATION_IDLE_S: Final = 1.0
+_MAX_PORT: Final = 65_535
 _READ_IDLE_S: Final = 4.0  # under the five seconds after which many a proxy closes
 
 
@@ -62,8 +66,10 @@ class HermesClient:
         self._mutations = transport or _connections(_MUTATION_IDLE_S, proxy=proxy, tls=tls)
         self._reads = transport or _connections(_READ_IDLE_S, proxy=proxy, tls=tls)
         self._headers = [
+            # Named here, since httpx would look up what a punycode name stands for, and not every one stands for any.
+            (b"host", self._origin.netloc),
             (b"accept", b"*/*"),
-            # identity: a compressed answer would have to be unpacked before its size is known.
+            # identity: a compressed answer has to be unpacked before its size is known.
             (b"accept-encoding", b"identity"),
             (b"connection", b"keep-alive"),
             (b"user-agent", _user_agent().encode("ascii")),
@@ -179,14 +185,24 @@ async def _whole(answer: httpx.Response, max_bytes: int) -> Received:
     declared = answer.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:20]) > max_bytes:
         raise ExchangeFailed("too_large", sent=True, status=answer.status_code)
+    packed = answer.headers.get("content-encoding", "").strip().lower() in _PACKED
+    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32) if packed else None
     body = bytearray()
-    # Asked for plain bytes, most endpoints send them; then there is nothing to unpack.
-    plain = "content-encoding" not in answer.headers
-    async for part in cast("httpx.AsyncByteStream", answer.stream) if plain else answer.aiter_bytes():
-        body += part
+    async for part in cast("httpx.AsyncByteStream", answer.stream):
+        body += part if unpack is None else _unpacked(unpack, part, max_bytes + 1 - len(body))
         if len(body) > max_bytes:
             raise ExchangeFailed("too_large", sent=True, status=answer.status_code)
+    if unpack is not None and not unpack.eof:
+        raise httpx.DecodingError("the compressed answer has no end")
     return Received(status=answer.status_code, headers=dict(answer.headers), body=bytes(body))
+
+
+def _unpacked(unpack: zlib._Decompress, part: bytes, most: int) -> bytes:
+    """Return what a part unpacks to, `most` bytes at most: a few bytes may stand for gigabytes."""
+    try:
+        return unpack.decompress(part, most)
+    except zlib.error as exc:
+        raise httpx.DecodingError("the answer is not compressed as it says") from exc
 
 
 class _Progress:
@@ -201,8 +217,10 @@ class _Progress:
         self._watched = False
         self._began = False
 
-    async def note(self, event: str, _info: dict[str, Any]) -> None:
+    async def note(self, event: str, info: dict[str, Any]) -> None:
         self._watched = True
+        if getattr(info.get("request"), "method", None) == b"CONNECT":
+            return  # that is a proxy being asked for a tunnel; the request itself comes through it
         if event.endswith("send_request_headers.started") and not event.startswith(("proxy_", "socks")):
             self._began = True
         elif event.endswith("send_request_body.complete"):
@@ -232,12 +250,21 @@ def _connections(idle_s: float, *, proxy: str | None, tls: ssl.SSLContext) -> Tr
     with another call, and neither redirects nor authentication are for a library to follow."""
     if proxy is None:
         return DirectConnections(idle_s=idle_s, connect_s=CONNECT_TIMEOUT_S, tls=tls)
-    return httpx.AsyncHTTPTransport(
-        verify=tls,
-        trust_env=False,
-        proxy=proxy,
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=idle_s),
-    )
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=idle_s)
+    try:
+        if (httpx.URL(proxy).port or 0) > _MAX_PORT:
+            return _NoProxy()
+        return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, proxy=proxy, limits=limits)
+    except (ImportError, ValueError, httpx.InvalidURL):
+        return _NoProxy()
+
+
+class _NoProxy(httpx.AsyncBaseTransport):
+    """Stands for a proxy of the environment that is none for us: SOCKS, or no URL. Nothing goes around it."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.extensions["trace"]("connection.started", {})
+        raise httpx.ProxyError("the environment names a proxy that cannot be used")
 
 
 def _proxy_of(origin: httpx.URL) -> str | None:

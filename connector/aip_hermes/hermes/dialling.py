@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 __all__ = ["dial"]
@@ -66,10 +67,9 @@ async def _addresses(host: str, port: int) -> Sequence[_Address]:
 
     Raises: OSError.
     """
-    try:
+    with suppress(socket.gaierror):
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 async def _connected(addresses: Sequence[_Address]) -> socket.socket:

@@ -21,6 +21,7 @@ OnClosed = Literal["forward", "refuse"]
 _RAW_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_QUAD: Final = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _MAX_TURN_S: Final = 86_400.0
 
 
@@ -128,7 +129,9 @@ def _is_host(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.removesuffix(".").split("."))
+        labels = host.removesuffix(".").split(".")
+        # Four numbers that are no address, 256.1.1.1, are a name to nobody.
+        return len(host) <= 253 and not _QUAD.fullmatch(host) and all(_LABEL.fullmatch(label) for label in labels)
     return True
 
 
