@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from aip_hermes.database.drafts import draft_beside, publish
 from aip_hermes.database.failures import StoreFailure, StoreUnavailable, translated
 from aip_hermes.database.owner import LOCK_NAME
-from aip_hermes.database.untouched import beside, open_untouched
+from aip_hermes.database.untouched import ENGINE_FILES, beside, open_untouched
 
 __all__ = [
     "Copied",
@@ -20,10 +20,7 @@ __all__ = [
     "Progress",
     "back_up",
     "copy_into",
-    "draft_beside",
     "drop_draft",
-    "sync_file",
-    "sync_folder",
 ]
 
 Progress = Callable[[int, int], None]
@@ -70,41 +67,19 @@ def back_up(
                     f"the copy of {path} is damaged ({problems[0]}), so the store is; `aip-hermes doctor` says more",
                     kind="corrupt",
                 )
-            _publish(draft, target, force=force)
+            try:
+                publish(draft, target, force=force)
+            except FileExistsError:
+                raise _exists(target) from None
         finally:
             drop_draft(draft)
         return Copied(path=target, size=target.stat().st_size, schema_version=store.schema_version)
 
 
-def draft_beside(target: Path) -> Path:
-    """Make an empty file of a new name in the folder of `target`, for its owner alone."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    return draft
-
-
 def drop_draft(draft: Path) -> None:
     """Remove a draft, if it still has that name, and what the engine left beside it."""
-    for file in (draft, *(beside(draft, suffix) for suffix in ("-journal", "-wal", "-shm"))):
+    for file in (draft, *(beside(draft, suffix) for suffix in ENGINE_FILES)):
         file.unlink(missing_ok=True)
-
-
-def sync_file(path: Path) -> None:
-    """Make the bytes of a file durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_target(path: Path, target: Path, *, force: bool) -> None:
@@ -117,14 +92,18 @@ def _check_target(path: Path, target: Path, *, force: bool) -> None:
     if target.exists() and not target.is_file():
         raise CopyRefused(f"{target} is no regular file; name one")
     if os.path.lexists(target) and not force:
-        raise CopyRefused(f"{target} exists and is not overwritten; name another file, or add --force")
+        raise _exists(target)
+
+
+def _exists(target: Path) -> CopyRefused:
+    return CopyRefused(f"{target} exists and is not overwritten; name another file, or add --force")
 
 
 def _own_files(path: Path) -> Iterator[Path]:
     """Yield the names that belong to a store, whether there is such a file or not: a copy under one would end it."""
     for store in (path, path.resolve()):
         yield store
-        yield from (beside(store, suffix) for suffix in ("-journal", "-wal", "-shm"))
+        yield from (beside(store, suffix) for suffix in ENGINE_FILES)
         yield store.with_name(LOCK_NAME)
 
 
@@ -153,15 +132,3 @@ def copy_into(draft: Path, source: sqlite3.Connection, progress: Progress | None
         target.close()
         with suppress(sqlite3.Error):
             source.execute("ROLLBACK")
-
-
-def _publish(draft: Path, target: Path, *, force: bool) -> None:
-    sync_file(draft)
-    if force:
-        draft.replace(target)
-    else:
-        try:
-            os.link(draft, target)
-        except FileExistsError:
-            raise CopyRefused(f"{target} exists and is not overwritten; name another file, or add --force") from None
-    sync_folder(target.parent)

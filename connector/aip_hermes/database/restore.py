@@ -14,23 +14,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from aip_hermes.database.backup import (
-    CopyRefused,
-    Progress,
-    copy_into,
-    draft_beside,
-    drop_draft,
-    sync_file,
-    sync_folder,
-)
+from aip_hermes.database.backup import CopyRefused, Progress, copy_into, drop_draft
+from aip_hermes.database.drafts import draft_beside, sync_file, sync_folder
 from aip_hermes.database.failures import StoreUnavailable, translated
 from aip_hermes.database.owner import OwnerLock
-from aip_hermes.database.untouched import beside, check_ours, connect_untouched, open_untouched
+from aip_hermes.database.untouched import ENGINE_FILES, beside, check_ours, connect_untouched, filled, open_untouched
 
 __all__ = ["Restored", "restore"]
 
 _BUSY_S = 5.0
-_LOGS = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,13 +45,13 @@ def restore(
     """
     if path.exists() and backup.exists() and backup.samefile(path):
         raise CopyRefused(f"{backup} is the store itself; name a backup")
-    if any(_filled(beside(backup, suffix)) for suffix in ("-wal", "-journal")):
+    if any(filled(beside(backup, suffix)) for suffix in ("-wal", "-journal")):
         raise CopyRefused(f"{backup} has a log beside it, so it is a store and no backup; make one with `backup`")
     with OwnerLock(path.parent), open_untouched(backup, migrations=migrations, application_id=application_id) as source:
         there = path.exists() and path.stat().st_size > 0
         if there:
             check_ours(path, application_id=application_id)
-        elif _filled(beside(path, "-wal")):
+        elif filled(beside(path, "-wal")):
             raise CopyRefused(f"{beside(path, '-wal')} is a log without its store; move it away first")
         draft = draft_beside(path)
         try:
@@ -91,12 +83,12 @@ def _swap(path: Path, draft: Path, kept: Path | None) -> None:
             sync_folder(path.parent)
             return
     # Its log can't be folded in. All of it is copied before a byte of it goes.
-    for suffix in ("", *_LOGS):
+    for suffix in ("", *ENGINE_FILES):
         if beside(path, suffix).exists():
             shutil.copy2(beside(path, suffix), beside(kept, suffix))
             sync_file(beside(kept, suffix))
     sync_folder(path.parent)
-    for suffix in _LOGS:
+    for suffix in ENGINE_FILES:
         beside(path, suffix).unlink(missing_ok=True)
     draft.replace(path)
     sync_folder(path.parent)
@@ -121,7 +113,3 @@ def _fold(old: sqlite3.Connection, path: Path) -> None:
         raise translated(error) from error
     if mode != "delete":
         raise StoreUnavailable(f"{path} is open in another command; let that end first", kind="locked")
-
-
-def _filled(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from aip_hermes.database import migrations as schema
@@ -18,7 +19,10 @@ from aip_hermes.database.failures import StoreRefused, StoreUnavailable, transla
 from aip_hermes.database.head import stated_id
 from aip_hermes.database.owner import LOCK_NAME, OwnerLock
 
-__all__ = ["Untouched", "beside", "check_ours", "connect_untouched", "open_untouched"]
+__all__ = ["ENGINE_FILES", "Untouched", "beside", "check_ours", "connect_untouched", "filled", "open_untouched"]
+
+ENGINE_FILES: Final = ("-journal", "-wal", "-shm")
+"""Suffixes of what the engine keeps beside a store."""
 
 _BUSY_S = 5.0
 
@@ -46,7 +50,7 @@ class Untouched:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """Return the engine's own file next to a store: `-wal`, `-shm` or `-journal`."""
+    """Return the engine's own file next to a store, one of ENGINE_FILES."""
     return path.with_name(path.name + suffix)
 
 
@@ -105,11 +109,11 @@ def connect_untouched(path: Path, *, served: bool) -> sqlite3.Connection:
 def _way_in(path: Path, *, served: bool) -> str:
     if served:
         return "mode=ro"
-    if _filled(beside(path, "-journal")):
+    if filled(beside(path, "-journal")):
         raise StoreUnavailable(
             f"{path} was left in the middle of a write; start its server once, which rolls that back", kind="io"
         )
-    if not _filled(beside(path, "-wal")):
+    if not filled(beside(path, "-wal")):
         return "mode=ro&immutable=1"
     if not beside(path, "-shm").exists():
         raise StoreUnavailable(
@@ -118,7 +122,8 @@ def _way_in(path: Path, *, served: bool) -> str:
     return "mode=ro&readonly_shm=1"
 
 
-def _filled(path: Path) -> bool:
+def filled(path: Path) -> bool:
+    """Tell whether there is a file with anything in it."""
     try:
         return path.stat().st_size > 0
     except FileNotFoundError:

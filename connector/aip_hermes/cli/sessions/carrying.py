@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -20,6 +19,7 @@ from aip_hermes.cli.sessions.progress import counting
 from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.cli.sessions.showing import resolved
 from aip_hermes.database import Connection
+from aip_hermes.database.drafts import draft_beside, publish
 from aip_hermes.embedded.folder import LOCK_NAME
 from aip_hermes.embedded.session_db import lineage, portability
 from aip_hermes.embedded.session_db.import_check import ImportLimits
@@ -136,22 +136,14 @@ def _is_of_store(target: Path, store: Path) -> bool:
 @contextmanager
 def _whole(target: Path, *, force: bool) -> Iterator[BinaryIO]:
     """Yield a file that gets the name of `target` when the block ends well, and goes otherwise."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    place: Callable[[Path, Path], object] = os.replace if force else os.link
+    draft = draft_beside(target)
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        with draft.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
         try:
-            place(draft, target)
+            publish(draft, target, force=force)
         except FileExistsError:
             raise SessionsRefused(f"{target} was made meanwhile; --force replaces it") from None
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     finally:
         draft.unlink(missing_ok=True)
 
