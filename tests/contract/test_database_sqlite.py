@@ -9,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,26 @@ def add(name: str) -> Any:
 
 def names(connection: Connection) -> list[str]:
     return [row["name"] for row in connection.execute("SELECT name FROM items ORDER BY id")]
+
+
+@asynccontextmanager
+async def uncommitted(db: Database, name: str) -> AsyncIterator[None]:
+    """Let a write be under way that has written `name` already; it commits after the block."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow(connection: Connection) -> None:
+        add(name)(connection)
+        inside.set()
+        assert go_on.wait(30)
+
+    writing = asyncio.create_task(db.write(slow))
+    async with asyncio.timeout(30):
+        assert await asyncio.to_thread(inside.wait, 30)
+        try:
+            yield
+        finally:
+            go_on.set()
+        await writing
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -119,44 +141,22 @@ async def test_an_exception_of_the_operation_undoes_it_and_reaches_its_caller_on
 
 @pytest.mark.requirement("database:read:does-not-wait")
 async def test_a_look_up_sees_the_last_commit_beside_a_running_write_and_changes_nothing(tmp_path: Path) -> None:
-    inside, go_on = threading.Event(), threading.Event()
-
-    def slow(connection: Connection) -> None:
-        connection.execute(INSERT, {"name": "uncommitted"})
-        inside.set()
-        assert go_on.wait(30)
-
     async with store(tmp_path / "s.db") as db:
         await db.write(add("a"))
-        writing = asyncio.create_task(db.write(slow))
-        async with asyncio.timeout(30):
-            assert await asyncio.to_thread(inside.wait, 30)
+        async with uncommitted(db, "b"):
             assert await db.look_up(names) == ["a"]
             with pytest.raises(StoreFailure):
-                await db.look_up(add("b"))
-            go_on.set()
-            await writing
-        assert await db.look_up(names) == ["a", "uncommitted"]
+                await db.look_up(add("c"))
+        assert await db.look_up(names) == ["a", "b"]
 
 
 @pytest.mark.requirement("database:read:does-not-wait")
 async def test_a_read_passes_a_running_write_transaction(tmp_path: Path) -> None:
-    inside, go_on = threading.Event(), threading.Event()
-
-    def slow(connection: Connection) -> None:
-        connection.execute(INSERT, {"name": "uncommitted"})
-        inside.set()
-        assert go_on.wait(30)
-
     async with store(tmp_path / "s.db") as db:
         await db.write(add("a"))
-        writing = asyncio.create_task(db.write(slow))
-        async with asyncio.timeout(30):
-            assert await asyncio.to_thread(inside.wait, 30)
+        async with uncommitted(db, "b"):
             assert await db.read(names) == ["a"]
-            go_on.set()
-            await writing
-            assert await db.read(names) == ["a", "uncommitted"]
+        assert await db.read(names) == ["a", "b"]
 
 
 @pytest.mark.requirement("database:open:foreign-refused")
