@@ -60,7 +60,7 @@ async def test_a_script_waits_for_the_endpoint_and_goes_on_with_its_turn(tmp_pat
     assert [row["content"] for row in rows] == ["first", "Reply 1", "survives", "Heard."]
 
 
-@pytest.mark.requirement("agent:lease", "session-db:lease:two-processes")
+@pytest.mark.requirement("agent:lease", "session_db:lease:two-processes")
 @pytest.mark.parametrize("session_id", ["known", "new"])
 async def test_scripts_that_begin_at_once_take_their_turns_one_after_the_other(tmp_path: Path, session_id: str) -> None:
     async with SessionDB(tmp_path / "state.db") as db:

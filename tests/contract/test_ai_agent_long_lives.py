@@ -86,7 +86,7 @@ async def test_what_others_say_within_a_turn_outlives_its_compression(db: Sessio
         assert any("said by another" in str(text) or "The gist" in str(text) for text in contents(model.requests[-1]))
 
 
-@pytest.mark.requirement("session-db:compression:covered")
+@pytest.mark.requirement("session_db:compression:covered")
 @pytest.mark.parametrize("way", ["in_place", "rotate"])
 async def test_rows_between_those_that_were_compressed_follow_behind(db: SessionDB, way: Way) -> None:
     await db.create_session("s", "test")
@@ -102,7 +102,7 @@ async def test_rows_between_those_that_were_compressed_follow_behind(db: Session
     assert other < rows[0]["id"]
 
 
-@pytest.mark.requirement("agent:compression", "session-db:title:continued")
+@pytest.mark.requirement("agent:compression", "session_db:title:continued")
 async def test_a_rotation_shortens_a_title_that_its_number_would_make_too_long(db: SessionDB) -> None:
     await db.create_session("s", "test")
     await db.set_session_title("s", "T" * 100)
@@ -132,7 +132,7 @@ async def test_a_conversation_far_longer_than_the_window_is_summed_up_within_it(
     assert ["m3 " in told, "m150 " in told, "m298 " in told] == [True, False, True]
 
 
-@pytest.mark.requirement("session-db:lineage:long", "agent:compression")
+@pytest.mark.requirement("session_db:lineage:long", "agent:compression")
 async def test_a_conversation_of_more_than_a_hundred_segments_is_still_one(db: SessionDB) -> None:
     await db.create_session("s0", "test")
     for number in range(1, 131):

@@ -97,7 +97,7 @@ async def test_a_question_that_cannot_be_stored_is_not_asked_and_a_lost_answer_i
     assert contents(model.requests[1]) == ["two", "Reply 1", "three"]
 
 
-@pytest.mark.requirement("agent:not-stored", "session-db:lease:fencing")
+@pytest.mark.requirement("agent:not-stored", "session_db:lease:fencing")
 async def test_a_turn_whose_lease_was_lost_answers_and_says_that_it_is_not_stored(db: SessionDB) -> None:
     model = GatedModel()
     async with AIAgent(model=model, session_db=db, session_id="s") as agent, asyncio.timeout(30):

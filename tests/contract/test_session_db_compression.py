@@ -73,7 +73,7 @@ async def texts(db: SessionDB, session_id: str, **options: Any) -> list[Any]:
     return [row["content"] for row in await db.get_messages(session_id, **options)]
 
 
-@pytest.mark.requirement("session-db:compression:lock")
+@pytest.mark.requirement("session_db:compression:lock")
 async def test_two_compressors_are_kept_apart(db: SessionDB, clock: ManualClock) -> None:
     assert await db.try_acquire_compression_lock("s", "a", 10)
     assert await db.try_acquire_compression_lock("s", "a", 10)
@@ -96,7 +96,7 @@ async def test_two_compressors_are_kept_apart(db: SessionDB, clock: ManualClock)
     assert await db.release_compression_lock("s", "b")
 
 
-@pytest.mark.requirement("session-db:compression:in-place")
+@pytest.mark.requirement("session_db:compression:in-place")
 async def test_a_compaction_in_place_keeps_old_rows_and_puts_later_ones_behind(db: SessionDB) -> None:
     rows = await db.get_messages("s")
     await db.append_message("s", "user", "meanwhile", platform_message_id="p1")
@@ -120,7 +120,7 @@ async def test_a_compaction_in_place_keeps_old_rows_and_puts_later_ones_behind(d
     ]  # fmt: skip
 
 
-@pytest.mark.requirement("session-db:compression:row-ids")
+@pytest.mark.requirement("session_db:compression:row-ids")
 async def test_copies_of_messages_are_known_by_their_row_ids(db: SessionDB) -> None:
     history = await db.get_messages_as_conversation("s", include_row_ids=True)
     await db.append_message("s", "user", "in both")
@@ -136,7 +136,7 @@ async def test_copies_of_messages_are_known_by_their_row_ids(db: SessionDB) -> N
     assert len(await db.get_messages("s")) == 3
 
 
-@pytest.mark.requirement("session-db:compression:rotation")
+@pytest.mark.requirement("session_db:compression:rotation")
 async def test_a_rotation_goes_on_in_a_child(db: SessionDB) -> None:
     rows = await db.get_messages("s")
     await db.append_message("s", "user", "meanwhile")
@@ -158,7 +158,7 @@ async def test_a_rotation_goes_on_in_a_child(db: SessionDB) -> None:
     assert closed.value.tip == "child"
 
 
-@pytest.mark.requirement("session-db:compression:atomic")
+@pytest.mark.requirement("session_db:compression:atomic")
 @pytest.mark.parametrize("way", ["rotation", "in place"])
 async def test_a_compression_that_fails_anywhere_changes_nothing(db: SessionDB, way: str) -> None:
     rows = await db.get_messages("s")
@@ -184,7 +184,7 @@ async def test_a_compression_that_fails_anywhere_changes_nothing(db: SessionDB, 
     assert await everything(db) != before
 
 
-@pytest.mark.requirement("session-db:compression:refused")
+@pytest.mark.requirement("session_db:compression:refused")
 async def test_a_compression_that_makes_no_sense_is_refused(db: SessionDB) -> None:
     await db.create_session("ended", "test")
     await db.append_message("ended", "user", "x")
@@ -205,7 +205,7 @@ async def test_a_compression_that_makes_no_sense_is_refused(db: SessionDB) -> No
     assert await everything(db) == before
 
 
-@pytest.mark.requirement("session-db:compression:cooldown")
+@pytest.mark.requirement("session_db:compression:cooldown")
 async def test_a_failed_summary_is_noted_until_one_succeeds(db: SessionDB, clock: ManualClock) -> None:
     for error in ("first", "x" * 900):
         await db.record_compression_failure("s", error, cooldown_seconds=60)

@@ -58,7 +58,7 @@ def ended_process() -> int:
     return ended.pid
 
 
-@pytest.mark.requirement("session-db:lease:one-holder")
+@pytest.mark.requirement("session_db:lease:one-holder")
 async def test_a_lease_has_one_holder_who_may_take_it_again(db: SessionDB) -> None:
     assert await db.try_acquire_session_turn_lease("new", "a")
     assert not await db.try_acquire_session_turn_lease("new", "b")
@@ -73,7 +73,7 @@ async def test_a_lease_has_one_holder_who_may_take_it_again(db: SessionDB) -> No
     assert await db.get_session("new") is None
 
 
-@pytest.mark.requirement("session-db:lease:one-holder")
+@pytest.mark.requirement("session_db:lease:one-holder")
 async def test_every_row_of_a_chain_has_the_lease_of_its_root_and_a_fork_has_its_own(db: SessionDB) -> None:
     await chain(db, "one", "two", "three")
     await db.append_message("three", "user", "x")
@@ -89,7 +89,7 @@ async def test_every_row_of_a_chain_has_the_lease_of_its_root_and_a_fork_has_its
     assert not await db.try_acquire_session_turn_lease("later-2", "b")
 
 
-@pytest.mark.requirement("session-db:lease:takeover")
+@pytest.mark.requirement("session_db:lease:takeover")
 async def test_an_expired_lease_is_taken_over_and_a_renewed_one_is_not(db: SessionDB, clock: ManualClock) -> None:
     assert await db.try_acquire_session_turn_lease("s", "a", ttl_seconds=10)
     clock.advance(9_000)
@@ -102,7 +102,7 @@ async def test_an_expired_lease_is_taken_over_and_a_renewed_one_is_not(db: Sessi
     assert not await db.refresh_session_turn_lease("s", "a")
 
 
-@pytest.mark.requirement("session-db:lease:takeover")
+@pytest.mark.requirement("session_db:lease:takeover")
 async def test_a_holder_is_gone_only_where_its_process_provably_is(db: SessionDB) -> None:
     ended = await asyncio.to_thread(ended_process)
     mine = process_holder(turn="t", platform="p")
@@ -117,7 +117,7 @@ async def test_a_holder_is_gone_only_where_its_process_provably_is(db: SessionDB
     assert not await db.try_acquire_session_turn_lease("s", "b")
 
 
-@pytest.mark.requirement("session-db:lease:takeover", "session-db:lease:two-processes")
+@pytest.mark.requirement("session_db:lease:takeover", "session_db:lease:two-processes")
 @pytest.mark.parametrize("session_id", ["known", "new"])
 async def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path, session_id: str) -> None:
     async with SessionDB(tmp_path / "hermes.db") as db:
@@ -133,7 +133,7 @@ async def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path, ses
         assert await db.try_acquire_session_turn_lease(session_id, "me")
 
 
-@pytest.mark.requirement("session-db:lease:two-processes")
+@pytest.mark.requirement("session_db:lease:two-processes")
 async def test_two_processes_are_never_inside_at_once(tmp_path: Path) -> None:
     async with SessionDB(tmp_path / "hermes.db") as db:
         await db.create_session("s", "test")
@@ -144,7 +144,7 @@ async def test_two_processes_are_never_inside_at_once(tmp_path: Path) -> None:
         assert await db.get_session_turn_lease_holder("s") is None
 
 
-@pytest.mark.requirement("session-db:lease:waiting")
+@pytest.mark.requirement("session_db:lease:waiting")
 async def test_a_wait_tells_of_itself_and_ends_with_its_time(db: SessionDB, clock: ManualClock) -> None:
     told: list[float] = []
     await db.try_acquire_session_turn_lease("s", "a", ttl_seconds=1_000)
@@ -162,7 +162,7 @@ async def test_a_wait_tells_of_itself_and_ends_with_its_time(db: SessionDB, cloc
     assert await db.get_session_turn_lease_holder("s") == "a"
 
 
-@pytest.mark.requirement("session-db:lease:waiting")
+@pytest.mark.requirement("session_db:lease:waiting")
 async def test_a_waiter_gets_a_lease_that_is_let_go_and_a_cancelled_one_holds_nothing(tmp_path: Path) -> None:
     async with SessionDB(tmp_path / "hermes.db") as db, asyncio.timeout(30):
         begun = asyncio.Event()
@@ -185,7 +185,7 @@ async def test_a_waiter_gets_a_lease_that_is_let_go_and_a_cancelled_one_holds_no
         assert await db.get_session_turn_lease_holder("s") is None
 
 
-@pytest.mark.requirement("session-db:lease:fencing")
+@pytest.mark.requirement("session_db:lease:fencing")
 async def test_a_stale_writer_writes_nothing(db: SessionDB, clock: ManualClock) -> None:
     await chain(db, "root", "s")
     await db.try_acquire_session_turn_lease("s", "a", ttl_seconds=10)
@@ -213,7 +213,7 @@ async def test_a_stale_writer_writes_nothing(db: SessionDB, clock: ManualClock) 
     await db.append_message("s", "user", "from elsewhere")
 
 
-@pytest.mark.requirement("session-db:lease:chain-only")
+@pytest.mark.requirement("session_db:lease:chain-only")
 async def test_the_guard_reads_no_other_sessions(db: SessionDB) -> None:
     plans = await db.read(
         lambda c: [

@@ -67,7 +67,7 @@ async def fill(db: SessionDB) -> None:
     await db.create_session("delegate", "tool", parent_session_id="fork", model_config={"_delegate_from": "fork"})
 
 
-@pytest.mark.requirement("session-store:export:whole")
+@pytest.mark.requirement("session_db:export:whole")
 @pytest.mark.parametrize("session_id", ["", " ", "..", "a/b\\c", "\0", "i" * 300])
 async def test_whatever_a_store_takes_as_id_or_role_comes_out_of_another_one(
     db: SessionDB, tmp_path: Path, session_id: str
@@ -81,7 +81,7 @@ async def test_whatever_a_store_takes_as_id_or_role_comes_out_of_another_one(
         assert numbered(await other.export_all()) == numbered(exported)
 
 
-@pytest.mark.requirement("session-store:export:whole")
+@pytest.mark.requirement("session_db:export:whole")
 async def test_an_export_comes_out_of_another_store_as_it_went_in(db: SessionDB, tmp_path: Path) -> None:
     await fill(db)
     exported = await db.export_all()
@@ -102,7 +102,7 @@ async def test_an_export_comes_out_of_another_store_as_it_went_in(db: SessionDB,
         assert listed == [(r["id"], r["preview"], r["last_active"]) for r in await db.list_sessions_rich()]
 
 
-@pytest.mark.requirement("session-store:export:whole")
+@pytest.mark.requirement("session_db:export:whole")
 async def test_one_session_and_one_source_are_exported_alone(db: SessionDB) -> None:
     await fill(db)
     one = await db.export_session("tip")
@@ -112,7 +112,7 @@ async def test_one_session_and_one_source_are_exported_alone(db: SessionDB) -> N
     assert await db.export_session("nobody") is None
 
 
-@pytest.mark.requirement("session-store:export:guard")
+@pytest.mark.requirement("session_db:export:guard")
 async def test_a_session_too_large_for_an_export_is_refused_with_both_numbers(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     await db.append_messages_batch("s", [{"role": "user", "content": "w"}] * 3)
@@ -124,7 +124,7 @@ async def test_a_session_too_large_for_an_export_is_refused_with_both_numbers(db
     assert await db.export_session("s") is not None
 
 
-@pytest.mark.requirement("session-store:export:lineage")
+@pytest.mark.requirement("session_db:export:lineage")
 async def test_a_chain_is_one_conversation_from_each_of_its_rows(db: SessionDB) -> None:
     await fill(db)
     chain = await db.export_session_lineage("root")
@@ -163,7 +163,7 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.requirement("session-store:import:checked")
+@pytest.mark.requirement("session_db:import:checked")
 async def test_one_wrong_session_keeps_all_out(db: SessionDB) -> None:
     for wrong, error in WRONG:
         done = await db.import_sessions([session("good", "w"), wrong])
@@ -175,13 +175,13 @@ async def test_one_wrong_session_keeps_all_out(db: SessionDB) -> None:
         await db.import_sessions({})  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement("session-store:import:checked")
+@pytest.mark.requirement("session_db:import:checked")
 async def test_every_wrong_session_is_named(db: SessionDB) -> None:
     done = await db.import_sessions([{}, session("good"), "x"])  # type: ignore[list-item]
     assert [error["index"] for error in done["errors"]] == [0, 2]
 
 
-@pytest.mark.requirement("session-store:import:checked")
+@pytest.mark.requirement("session_db:import:checked")
 @pytest.mark.parametrize(
     ("limits", "index", "error"),
     [
@@ -200,7 +200,7 @@ async def test_an_import_has_limits(db: SessionDB, limits: ImportLimits, index: 
     assert (await db.import_sessions(given))["imported"] == 2
 
 
-@pytest.mark.requirement("session-store:import:checked")
+@pytest.mark.requirement("session_db:import:checked")
 def test_the_limits_are_those_that_are_documented() -> None:
     mib = 1024 * 1024
     documented = ImportLimits(
@@ -209,7 +209,7 @@ def test_the_limits_are_those_that_are_documented() -> None:
     assert documented == ImportLimits()
 
 
-@pytest.mark.requirement("session-store:import:never-merges")
+@pytest.mark.requirement("session_db:import:never-merges")
 async def test_an_id_that_is_there_is_skipped(db: SessionDB) -> None:
     await db.create_session("old", "cli")
     await db.append_message("old", "user", "mine")
@@ -221,7 +221,7 @@ async def test_an_id_that_is_there_is_skipped(db: SessionDB) -> None:
     assert row["parent_session_id"] == "old"
 
 
-@pytest.mark.requirement("session-store:import:never-merges")
+@pytest.mark.requirement("session_db:import:never-merges")
 async def test_parents_are_linked_in_any_order_and_circles_are_cut_once(db: SessionDB) -> None:
     done = await db.import_sessions(
         [
@@ -239,7 +239,7 @@ async def test_parents_are_linked_in_any_order_and_circles_are_cut_once(db: Sess
     assert rows == {"child": "root", "root": None, "lost": None, "self": None, "a": "b", "b": "c", "c": None}
 
 
-@pytest.mark.requirement("session-store:import:titles")
+@pytest.mark.requirement("session_db:import:titles")
 async def test_a_title_that_is_used_is_left_out_and_said(db: SessionDB) -> None:
     await db.create_session("old", "cli")
     await db.set_session_title("old", "Mine")
@@ -251,14 +251,14 @@ async def test_a_title_that_is_used_is_left_out_and_said(db: SessionDB) -> None:
     assert titles == {"old": ("Mine", "user"), "x": (None, None), "y": ("Ours", "llm"), "z": (None, None)}
 
 
-@pytest.mark.requirement("session-store:export:whole")
+@pytest.mark.requirement("session_db:export:whole")
 async def test_counters_tell_of_rewound_rows_too_and_never_of_fewer_than_there_are(db: SessionDB) -> None:
     await db.import_sessions([session("s", "a", "b", message_count=5), session("t", "a", "b", message_count=1)])
     rows = {row["id"]: row["message_count"] for row in await db.list_sessions_rich()}
     assert rows == {"s": 5, "t": 2}
 
 
-@pytest.mark.requirement("session-store:import:checked")
+@pytest.mark.requirement("session_db:import:checked")
 async def test_an_import_that_fails_in_the_store_leaves_nothing(db: SessionDB) -> None:
     await db.create_session("old", "cli")
     raw = sqlite3.connect(db.path)

@@ -50,7 +50,7 @@ async def change(db: SessionDB, session_id: str, **columns: object) -> None:
     await db.write(lambda c: c.execute(f"UPDATE sessions SET {values} WHERE id = :id", asked))  # noqa: S608
 
 
-@pytest.mark.requirement("session-store:prune:ended")
+@pytest.mark.requirement("session_db:prune:ended")
 async def test_old_rows_that_have_ended_go_and_open_ones_are_counted(db: SessionDB, clock: ManualClock) -> None:
     await add(db, "old", "w")
     await add(db, "old-silent")
@@ -68,7 +68,7 @@ async def test_old_rows_that_have_ended_go_and_open_ones_are_counted(db: Session
     assert await db.prune_sessions() == 0
 
 
-@pytest.mark.requirement("session-store:prune:ended")
+@pytest.mark.requirement("session_db:prune:ended")
 async def test_age_is_that_of_the_last_activity_to_the_millisecond(db: SessionDB, clock: ManualClock) -> None:
     await add(db, "s", "w")
     clock.advance(30 * DAY_MS - 1)
@@ -77,7 +77,7 @@ async def test_age_is_that_of_the_last_activity_to_the_millisecond(db: SessionDB
     assert await db.prune_sessions(30) == 1
 
 
-@pytest.mark.requirement("session-store:prune:ended")
+@pytest.mark.requirement("session_db:prune:ended")
 async def test_children_stay_without_a_parent_subagents_included(db: SessionDB, clock: ManualClock) -> None:
     await add(db, "root", "w")
     clock.advance(90 * DAY_MS)
@@ -90,7 +90,7 @@ async def test_children_stay_without_a_parent_subagents_included(db: SessionDB, 
     assert await db.list_sessions_rich() == []
 
 
-@pytest.mark.requirement("session-store:prune:ended")
+@pytest.mark.requirement("session_db:prune:ended")
 async def test_a_prune_in_steps_takes_the_longest_inactive_first(db: SessionDB, clock: ManualClock) -> None:
     for name in ("c", "a", "b"):
         await add(db, name, "w")
@@ -164,7 +164,7 @@ FILTERS: list[tuple[dict[str, Any], bool]] = [
 ]
 
 
-@pytest.mark.requirement("session-store:prune:filters")
+@pytest.mark.requirement("session_db:prune:filters")
 async def test_each_filter_means_the_same_rows_for_every_method(db: SessionDB, clock: ManualClock) -> None:
     for name in ("ended", "open"):
         await add(db, name, "w", "w", ended=name == "ended")
@@ -190,7 +190,7 @@ async def test_each_filter_means_the_same_rows_for_every_method(db: SessionDB, c
     )
 
 
-@pytest.mark.requirement("session-store:prune:filters")
+@pytest.mark.requirement("session_db:prune:filters")
 async def test_a_filter_that_makes_no_sense_is_refused(db: SessionDB) -> None:
     with pytest.raises(TypeError):
         await db.prune_sessions(titel_like="x")
@@ -202,7 +202,7 @@ async def test_a_filter_that_makes_no_sense_is_refused(db: SessionDB) -> None:
         await db.prune_sessions(-1)
 
 
-@pytest.mark.requirement("session-store:prune:archive")
+@pytest.mark.requirement("session_db:prune:archive")
 async def test_what_is_idle_is_put_away_with_the_rows_before_its_compressions(
     db: SessionDB, clock: ManualClock
 ) -> None:
@@ -223,7 +223,7 @@ async def test_what_is_idle_is_put_away_with_the_rows_before_its_compressions(
     assert await db.archive_stale_sessions(30, exclude_pinned=False) == 1
 
 
-@pytest.mark.requirement("session-store:prune:now-and-then")
+@pytest.mark.requirement("session_db:prune:now-and-then")
 async def test_of_two_processes_one_prunes_within_the_interval(
     db: SessionDB, clock: ManualClock, session_store: OpenStore
 ) -> None:
@@ -243,7 +243,7 @@ async def test_of_two_processes_one_prunes_within_the_interval(
     assert await db.maybe_auto_prune_and_vacuum(0, vacuum=False) == {"skipped": False, "pruned": 1, "vacuumed": False}
 
 
-@pytest.mark.requirement("session-store:prune:now-and-then")
+@pytest.mark.requirement("session_db:prune:now-and-then")
 async def test_an_automatic_archive_keeps_its_interval_too(db: SessionDB, clock: ManualClock) -> None:
     await add(db, "idle", "w", ended=False)
     clock.advance(31 * DAY_MS)
@@ -251,7 +251,7 @@ async def test_an_automatic_archive_keeps_its_interval_too(db: SessionDB, clock:
     assert await db.maybe_auto_archive(30) == {"skipped": True, "archived": 0}
 
 
-@pytest.mark.requirement("session-store:prune:now-and-then")
+@pytest.mark.requirement("session_db:prune:now-and-then")
 async def test_a_store_that_can_not_is_reported(db: SessionDB, tmp_path: Path) -> None:
     await db.get_session("")
     async with SessionDB(tmp_path / "hermes.db", read_only=True) as reader:
@@ -263,7 +263,7 @@ async def test_a_store_that_can_not_is_reported(db: SessionDB, tmp_path: Path) -
     assert away == {"skipped": False, "archived": 0}
 
 
-@pytest.mark.requirement("session-store:prune:room")
+@pytest.mark.requirement("session_db:prune:room")
 async def test_a_vacuum_gives_room_back_while_others_read_and_write(db: SessionDB, tmp_path: Path) -> None:
     for name in ("gone", "kept"):
         await add(db, name, *("w" * 20_000 for _ in range(50)))
@@ -280,7 +280,7 @@ async def test_a_vacuum_gives_room_back_while_others_read_and_write(db: SessionD
     assert (tmp_path / "hermes.db").stat().st_size < full * 0.7
 
 
-@pytest.mark.requirement("session-store:prune:room")
+@pytest.mark.requirement("session_db:prune:room")
 async def test_a_store_for_reading_takes_no_vacuum(db: SessionDB, tmp_path: Path) -> None:
     await db.get_session("")
     async with SessionDB(tmp_path / "hermes.db", read_only=True) as reader:
@@ -288,7 +288,7 @@ async def test_a_store_for_reading_takes_no_vacuum(db: SessionDB, tmp_path: Path
             await reader.vacuum()
 
 
-@pytest.mark.requirement("session-store:prune:room")
+@pytest.mark.requirement("session_db:prune:room")
 async def test_a_shared_store_tells_its_size_too(postgres_dsn: str) -> None:
     place = postgres_address(postgres_dsn)
     assert place is not None
@@ -296,3 +296,34 @@ async def test_a_shared_store_tells_its_size_too(postgres_dsn: str) -> None:
         before = await shared.read(pruning.logical_size)
         await shared.write(lambda c: [c.execute(INSERT, {"name": f"{one}" * 2000}) for one in range(100)])
         assert before < await shared.read(pruning.logical_size)
+
+
+@pytest.mark.requirement("session-store:prune:filters")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"started_before": "2020-01-01"}, {"last_active_before": "1"}, {"started_after": True}, {"max_messages": "0"},
+        {"max_cost": "0"}, {"source": ["cli"]}, {"title_like": 5}, {"archived": "yes"}, {"end_reason": b"done"},
+    ],
+)  # fmt: skip
+async def test_a_filter_of_another_kind_is_refused_and_removes_nothing(
+    session_db: SessionDB, filters: dict[str, Any]
+) -> None:
+    await session_db.create_session("s", "cli")
+    await session_db.end_session("s", "done")
+
+    with pytest.raises(TypeError):
+        await session_db.prune_sessions(None, **filters)
+    assert await session_db.get_session("s") is not None
+
+
+@pytest.mark.requirement("session-store:prune:filters")
+async def test_a_bound_beyond_what_an_engine_counts_is_a_bound(session_db: SessionDB) -> None:
+    await session_db.create_session("s", "cli")
+    await session_db.end_session("s", "done")
+
+    for bounds, found in (
+        ({"min_messages": 10**30}, 0), ({"max_tokens": 10**30}, 1), ({"min_tool_calls": -(10**30)}, 1),
+        ({"max_messages": -(10**30)}, 0), ({"started_before": 10**30}, 1), ({"min_cost": float("inf")}, 0),
+    ):  # fmt: skip
+        assert (bounds, len(await session_db.list_prune_candidates(None, **bounds))) == (bounds, found)

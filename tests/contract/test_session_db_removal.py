@@ -40,7 +40,7 @@ async def counted(db: SessionDB, table: str) -> int:
     return int(row["number"])
 
 
-@pytest.mark.requirement("session-store:delete:lineage")
+@pytest.mark.requirement("session_db:delete:lineage")
 async def test_subagents_go_with_their_parent_and_every_other_child_stays_without_one(db: SessionDB) -> None:
     await add(db, "root", "hello")
     await delegate(db, "d2", "root")
@@ -62,13 +62,13 @@ async def test_subagents_go_with_their_parent_and_every_other_child_stays_withou
     assert await counted(db, "messages") == 3
 
 
-@pytest.mark.requirement("session-store:delete:lineage")
+@pytest.mark.requirement("session_db:delete:lineage")
 async def test_an_unknown_id_is_false_and_has_no_targets(db: SessionDB) -> None:
     assert await db.delete_session("nobody") is False
     assert await db.get_session_delete_targets("nobody") == []
 
 
-@pytest.mark.requirement("session-store:delete:lineage")
+@pytest.mark.requirement("session_db:delete:lineage")
 async def test_a_prompt_goes_with_its_last_user(db: SessionDB) -> None:
     await add(db, "a", system_prompt="shared")
     await add(db, "b", system_prompt="shared")
@@ -83,7 +83,7 @@ async def test_a_prompt_goes_with_its_last_user(db: SessionDB) -> None:
     assert await counted(db, "system_prompts") == 0
 
 
-@pytest.mark.requirement("session-store:delete:lineage")
+@pytest.mark.requirement("session_db:delete:lineage")
 async def test_the_middle_of_a_chain_cuts_it(db: SessionDB) -> None:
     for one, parent in (("one", None), ("two", "one"), ("three", "two")):
         await add(db, one, one, parent_session_id=parent)
@@ -97,7 +97,7 @@ async def test_the_middle_of_a_chain_cuts_it(db: SessionDB) -> None:
     assert await ids(db) == {"one", "three"}
 
 
-@pytest.mark.requirement("session-store:delete:lineage")
+@pytest.mark.requirement("session_db:delete:lineage")
 async def test_a_subagent_that_outlives_its_parent_is_still_no_conversation(db: SessionDB) -> None:
     await add(db, "root", "hello")
     await delegate(db, "d", "root")
@@ -107,7 +107,7 @@ async def test_a_subagent_that_outlives_its_parent_is_still_no_conversation(db: 
     assert await db.list_sessions_rich() == []
 
 
-@pytest.mark.requirement("session-store:delete:expected")
+@pytest.mark.requirement("session_db:delete:expected")
 async def test_a_delete_whose_targets_have_changed_removes_nothing(db: SessionDB) -> None:
     await add(db, "root", "hello")
     await delegate(db, "d", "root")
@@ -121,7 +121,7 @@ async def test_a_delete_whose_targets_have_changed_removes_nothing(db: SessionDB
     assert await ids(db) == set()
 
 
-@pytest.mark.requirement("session-store:delete:empty")
+@pytest.mark.requirement("session_db:delete:empty")
 @pytest.mark.parametrize(
     ("title", "words", "child", "goes"),
     [(None, (), False, True), ("T", (), False, False), (None, ("w",), False, False), (None, (), True, False)],
@@ -138,7 +138,7 @@ async def test_a_row_goes_as_empty_only_when_nothing_is_in_it(
     assert ("s" in await ids(db)) is not goes
 
 
-@pytest.mark.requirement("session-store:delete:empty")
+@pytest.mark.requirement("session_db:delete:empty")
 async def test_all_empty_rows_go_but_for_those_that_are_open(db: SessionDB) -> None:
     for name in ("open", "ended", "titled", "pinned", "parent"):
         await add(db, name)
@@ -155,7 +155,7 @@ async def test_all_empty_rows_go_but_for_those_that_are_open(db: SessionDB) -> N
     assert await ids(db) == {"open", "titled", "full", "pinned", "parent", "child"}
 
 
-@pytest.mark.requirement("session-store:delete:empty")
+@pytest.mark.requirement("session_db:delete:empty")
 async def test_ghosts_are_empty_rows_that_a_terminal_left_a_day_ago(db: SessionDB, session_clock: ManualClock) -> None:
     await add(db, "ghost", source="tui")
     await add(db, "said", "w", source="tui")
@@ -170,7 +170,7 @@ async def test_ghosts_are_empty_rows_that_a_terminal_left_a_day_ago(db: SessionD
     assert await ids(db) == {"said", "other", "open", "young"}
 
 
-@pytest.mark.requirement("session-store:delete:files")
+@pytest.mark.requirement("session_db:delete:files")
 async def test_the_files_of_a_removed_session_go_and_no_others(db: SessionDB, tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
     folder.mkdir()
@@ -189,7 +189,7 @@ async def test_the_files_of_a_removed_session_go_and_no_others(db: SessionDB, tm
     assert (tmp_path / "outside.json").exists()
 
 
-@pytest.mark.requirement("session-store:delete:files")
+@pytest.mark.requirement("session_db:delete:files")
 async def test_a_folder_that_is_not_there_keeps_no_row(db: SessionDB, tmp_path: Path) -> None:
     await add(db, "a", "w")
     assert await db.delete_session("a", sessions_dir=tmp_path / "none") is True
@@ -208,7 +208,7 @@ def fill(connection: Connection) -> None:
         )
 
 
-@pytest.mark.requirement("session-store:delete:any-number")
+@pytest.mark.requirement("session_db:delete:any-number")
 async def test_more_rows_than_a_statement_can_list_are_put_away_and_removed(db: SessionDB) -> None:
     await add(db, "kept")
     await db.write(fill)

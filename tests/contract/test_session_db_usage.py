@@ -34,7 +34,7 @@ async def of(db: SessionDB, session_id: str, *names: str) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-@pytest.mark.requirement("session-store:usage:sums")
+@pytest.mark.requirement("session_db:usage:sums")
 async def test_reports_add_and_an_absolute_one_takes_the_place_of_the_sums(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     one: dict[str, Any] = dict(zip(SUMS, (1, 2, 3, 4, 5, 1), strict=True))
@@ -49,7 +49,7 @@ async def test_reports_add_and_an_absolute_one_takes_the_place_of_the_sums(db: S
     assert await of(db, "s", *costs) == (0.75, 7.0, "actual")
 
 
-@pytest.mark.requirement("session-store:usage:sums")
+@pytest.mark.requirement("session_db:usage:sums")
 async def test_the_first_report_fixes_model_and_route_and_later_ones_fill_what_is_unknown(db: SessionDB) -> None:
     await db.create_session("s", "cli", model="configured")
     await db.update_token_counts("s", 1, model="used", billing_provider="p")
@@ -58,14 +58,14 @@ async def test_the_first_report_fixes_model_and_route_and_later_ones_fill_what_i
     assert await of(db, "s", *ROUTE) == ("used", "p", None, "m")
 
 
-@pytest.mark.requirement("session-store:usage:sums")
+@pytest.mark.requirement("session_db:usage:sums")
 async def test_a_missing_row_is_made_and_sums_go_beyond_32_bits(db: SessionDB) -> None:
     for _ in range(3):
         await db.update_token_counts("new", 2**31, 2**52)
     assert await of(db, "new", "source", "input_tokens", "output_tokens") == ("unknown", 3 * 2**31, 3 * 2**52)
 
 
-@pytest.mark.requirement("session-store:usage:by-model")
+@pytest.mark.requirement("session_db:usage:by-model")
 async def test_sums_by_model_hold_what_was_added_and_side_tasks_count_there_alone(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     await db.update_token_counts("s", 10, 1, "big", billing_provider="p", api_call_count=1)
@@ -85,7 +85,7 @@ async def test_sums_by_model_hold_what_was_added_and_side_tasks_count_there_alon
     assert await of(db, "s", "input_tokens", "output_tokens") == (999, 999)
 
 
-@pytest.mark.requirement("session-store:usage:by-model")
+@pytest.mark.requirement("session_db:usage:by-model")
 async def test_what_a_turn_used_is_in_both(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     for model in ("m", "n"):
@@ -98,7 +98,7 @@ async def test_what_a_turn_used_is_in_both(db: SessionDB) -> None:
     assert await of(db, "s", "model", "input_tokens", "api_call_count") == ("m", 6, 2)
 
 
-@pytest.mark.requirement("session-store:usage:by-model")
+@pytest.mark.requirement("session_db:usage:by-model")
 async def test_sums_by_model_go_with_their_session(db: SessionDB) -> None:
     await db.update_token_counts("s", 1, model="m")
     await db.record_auxiliary_usage("t", "title", model="m", input_tokens=1)
@@ -107,7 +107,7 @@ async def test_sums_by_model_go_with_their_session(db: SessionDB) -> None:
     assert await db.read(lambda c: c.execute("SELECT * FROM model_usage")) == []
 
 
-@pytest.mark.requirement("session-store:usage:no-return")
+@pytest.mark.requirement("session_db:usage:no-return")
 async def test_what_comes_late_brings_no_session_back(db: SessionDB) -> None:
     for name in ("deleted", "again"):
         await db.create_session(name, "cli")
@@ -124,14 +124,14 @@ async def test_what_comes_late_brings_no_session_back(db: SessionDB) -> None:
     assert await of(db, "again", "input_tokens") == (5,)
 
 
-@pytest.mark.requirement("session-store:usage:impossible")
+@pytest.mark.requirement("session_db:usage:impossible")
 @pytest.mark.parametrize("count", [-1, 2**53, float("nan"), float("inf"), "12", None, True])
 async def test_what_is_no_count_counts_as_none(db: SessionDB, count: Any) -> None:
     await db.update_token_counts("s", count, 3, estimated_cost_usd=count if isinstance(count, float) else -0.5)
     assert await of(db, "s", "input_tokens", "output_tokens", "estimated_cost_usd") == (0, 3, None)
 
 
-@pytest.mark.requirement("session-store:usage:queue")
+@pytest.mark.requirement("session_db:usage:queue")
 async def test_queued_reports_are_stored_by_a_flush_and_neighbours_become_one(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     for number in range(100):
@@ -142,7 +142,7 @@ async def test_queued_reports_are_stored_by_a_flush_and_neighbours_become_one(db
     assert await db.flush_token_counts(0) is True
 
 
-@pytest.mark.requirement("session-store:usage:queue")
+@pytest.mark.requirement("session_db:usage:queue")
 def test_only_neighbours_of_one_session_and_route_become_one_report() -> None:
     def report(session_id: str, tokens: int, **others: Any) -> Report:
         return Report(session_id=session_id, input_tokens=tokens, **others)
@@ -162,7 +162,7 @@ def test_only_neighbours_of_one_session_and_route_become_one_report() -> None:
     ]
 
 
-@pytest.mark.requirement("session-store:usage:queue")
+@pytest.mark.requirement("session_db:usage:queue")
 async def test_closing_stores_what_is_queued(session_store: OpenStore) -> None:
     async with session_store() as db:
         await db.queue_token_counts("s", 5)
@@ -172,14 +172,14 @@ async def test_closing_stores_what_is_queued(session_store: OpenStore) -> None:
         await db.queue_token_counts("s", 5)
 
 
-@pytest.mark.requirement("session-store:usage:queue")
+@pytest.mark.requirement("session_db:usage:queue")
 async def test_a_listing_shows_what_is_queued(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     await db.queue_token_counts("s", 5)
     assert [row["input_tokens"] for row in await db.list_sessions_rich()] == [5]
 
 
-@pytest.mark.requirement("session-store:usage:queue")
+@pytest.mark.requirement("session_db:usage:queue")
 async def test_reports_wait_for_a_locked_store_and_keep_nobody_waiting(db: SessionDB) -> None:
     await db.create_session("s", "cli")
     other = sqlite3.connect(db.path, isolation_level=None)

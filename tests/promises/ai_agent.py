@@ -162,18 +162,18 @@ PROMISES = (
         "one too short for that fails.",
     ),
     Promise(
-        id="session-db:compression:covered",
+        id="session_db:compression:covered",
         source="Sessions §10 (a concurrent append)",
         sentence="Rows that others write between those that a compression covers follow behind it, live and unread.",
         diverges="Releases hide them with the rest: they look at the newest row alone.",
     ),
     Promise(
-        id="session-db:title:continued",
+        id="session_db:title:continued",
         source="Sessions §5.4, §10",
         sentence="A continuation whose numbered title would be too long gets a shorter one, and the rotation goes on.",
     ),
     Promise(
-        id="session-db:lineage:long",
+        id="session_db:lineage:long",
         source="Sessions §6, §11",
         sentence="A conversation of more than a hundred segments has one tip, one lease and one entry in a list.",
         diverges="Releases give up after a hundred steps, and are in the middle of the conversation then.",

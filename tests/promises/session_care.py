@@ -6,117 +6,117 @@ from tests.promises.promise import Promise
 
 PROMISES = (
     Promise(
-        id="session-store:delete:lineage",
+        id="session_db:delete:lineage",
         source="Sessions §5.7, §16.9",
         sentence="A delete takes the row, its messages, its usage, prompts that nobody else uses and its subagents' "
         "rows at any depth; every other child stays without a parent.",
     ),
     Promise(
-        id="session-store:delete:expected",
+        id="session_db:delete:expected",
         source="Sessions §5.7, §16.9",
         sentence="A delete whose targets are no longer those that were shown removes nothing.",
     ),
     Promise(
-        id="session-store:delete:files",
+        id="session_db:delete:files",
         source="Sessions §5.7",
         sentence="With a folder named, the transcript and request dumps of removed sessions go, and nothing outside of "
         "it or of another session.",
     ),
     Promise(
-        id="session-store:delete:empty",
+        id="session_db:delete:empty",
         source="Sessions §5.7",
         sentence="Empty rows are removed only where nothing is in them: no title, no message, no child.",
     ),
     Promise(
-        id="session-store:delete:any-number",
+        id="session_db:delete:any-number",
         source="Sessions §5.7, §16.10",
         sentence="More than 40,000 rows are removed, pruned or put away in one call.",
     ),
     Promise(
-        id="session-store:prune:ended",
+        id="session_db:prune:ended",
         source="Sessions §5.7, §16.10",
         sentence="A prune removes ended rows by their last activity, subagents' rows not with them, and open ones are "
         "counted.",
     ),
     Promise(
-        id="session-store:prune:filters",
+        id="session_db:prune:filters",
         source="Sessions §5.7, §16.10",
         sentence="Each filter narrows a prune, its list of candidates, its count of open rows and an archive alike; "
         "`%` and `_` mean themselves.",
     ),
     Promise(
-        id="session-store:prune:archive",
+        id="session_db:prune:archive",
         source="Sessions §5.7",
         sentence="What is idle is put away by the age of its whole conversation, pinned rows only on request.",
     ),
     Promise(
-        id="session-store:prune:now-and-then",
+        id="session_db:prune:now-and-then",
         source="Sessions §5.7",
         sentence="Automatic prune and archive run once per interval, whatever number of processes asks, and report a "
         "store's failure instead of raising it.",
     ),
     Promise(
-        id="session-store:prune:room",
+        id="session_db:prune:room",
         source="Sessions §5.7",
         sentence="A vacuum gives the room of removed rows back while readers read and writers wait.",
     ),
     Promise(
-        id="session-store:usage:sums",
+        id="session_db:usage:sums",
         source="Sessions §5.9, §2.1",
         sentence="Reports add to the row, or replace its sums where they are absolute; the first one fixes model and "
         "billing route, counters hold more than 32 bits, and a missing row is made.",
     ),
     Promise(
-        id="session-store:usage:by-model",
+        id="session_db:usage:by-model",
         source="Sessions §5.9, §2.4",
         sentence="Reports that are not absolute add to sums by model, route and task, side tasks to those alone, and "
         "these go with their session.",
     ),
     Promise(
-        id="session-store:usage:impossible",
+        id="session_db:usage:impossible",
         source="Sessions §5.9",
         sentence="What is no possible count or cost counts as none.",
     ),
     Promise(
-        id="session-store:usage:no-return",
+        id="session_db:usage:no-return",
         source="field reports on delete, lineage and resurrection",
         sentence="What is accounted late, queued or not, brings no session back that was removed.",
         diverges="existing releases make a row for it",
     ),
     Promise(
-        id="session-store:usage:queue",
+        id="session_db:usage:queue",
         source="Sessions §5.9",
         sentence="Queued reports are stored in order without being waited for, also by closing, and none is lost while "
         "another process has the store locked.",
     ),
     Promise(
-        id="session-store:export:whole",
+        id="session_db:export:whole",
         source="Sessions §5.10, §16.15",
         sentence="What is exported, imported into another store and exported there is the same, but for the row ids of "
         "messages.",
     ),
     Promise(
-        id="session-store:export:guard",
+        id="session_db:export:guard",
         source="Sessions §5.10",
         sentence="A session with more messages than an export may hold is refused with both numbers.",
     ),
     Promise(
-        id="session-store:export:lineage",
+        id="session_db:export:lineage",
         source="Sessions §5.10",
         sentence="A chain of compressions is exported as one conversation from any of its rows.",
     ),
     Promise(
-        id="session-store:import:checked",
+        id="session_db:import:checked",
         source="Sessions §5.10, §16.15",
         sentence="An import with one wrong or too large session writes nothing and names each by its index.",
     ),
     Promise(
-        id="session-store:import:never-merges",
+        id="session_db:import:never-merges",
         source="Sessions §5.10, §14",
         sentence="An id that is there is skipped; a parent that is missing or closes a circle is left out and counted.",
     ),
     Promise(
-        id="session-store:import:titles",
+        id="session_db:import:titles",
         source="Sessions §5.10, §16.15",
         sentence="A session whose title another one has is imported without it, and the answer says so.",
         diverges="existing releases end the whole import with a failed constraint",
