@@ -17,68 +17,29 @@ async def told(db: SessionDB, *messages: dict[str, Any], **asked: bool) -> list[
     return await db.get_messages_as_conversation("s", **asked)
 
 
-@pytest.mark.requirement("session_db:conversation:form")
-async def test_a_message_has_what_its_row_has_and_nothing_else(session_db: SessionDB) -> None:
-    calls = [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]
-    plain, call, result, seen = await told(
-        session_db,
-        {"role": "user", "content": "a", "timestamp": 1.5},
-        {
-            "role": "assistant",
-            "content": None,
-            "timestamp": 2.5,
-            "tool_calls": calls,
-            "finish_reason": "tool_calls",
-            "reasoning": "r",
-            "reasoning_content": "",
-            "reasoning_details": [1],
-            "codex_reasoning_items": [{"x": 1}],
-            "codex_message_items": "[2]",
-            "token_count": 5,
-        },
-        {
-            "role": "tool",
-            "content": "done",
-            "timestamp": 3.5,
-            "tool_call_id": "c1",
-            "tool_name": "f",
-            "effect_disposition": "kept",
-            "finish_reason": "stop",
-        },
-        {
-            "role": "user",
-            "content": "b",
-            "timestamp": 4.5,
-            "message_id": "pm",
-            "observed": True,
-            "api_content": "<memory-context>x</memory-context>b",
-            "display_kind": "auto_continue",
-            "display_metadata": {"k": 1},
-        },
-    )
-
-    assert plain == {"role": "user", "content": "a", "timestamp": 1.5}
-    assert call == {
+SENT: tuple[dict[str, Any], ...] = (
+    {"role": "user", "content": "a", "timestamp": 1.5},
+    {
         "role": "assistant",
         "content": None,
         "timestamp": 2.5,
-        "tool_calls": calls,
+        "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}],
         "finish_reason": "tool_calls",
         "reasoning": "r",
         "reasoning_content": "",
         "reasoning_details": [1],
         "codex_reasoning_items": [{"x": 1}],
         "codex_message_items": [2],
-    }
-    assert result == {
+    },
+    {
         "role": "tool",
         "content": "done",
         "timestamp": 3.5,
         "tool_call_id": "c1",
         "tool_name": "f",
         "effect_disposition": "kept",
-    }
-    assert seen == {
+    },
+    {
         "role": "user",
         "content": "b",
         "timestamp": 4.5,
@@ -87,7 +48,15 @@ async def test_a_message_has_what_its_row_has_and_nothing_else(session_db: Sessi
         "api_content": "<memory-context>x</memory-context>b",
         "display_kind": "auto_continue",
         "display_metadata": {"k": 1},
-    }
+    },
+)
+
+
+@pytest.mark.requirement("session_db:conversation:form")
+async def test_a_message_has_what_its_row_has_and_nothing_else(session_db: SessionDB) -> None:
+    plain, call, result, seen = SENT
+    kept_back = {"token_count": 5, "codex_message_items": "[2]"}
+    assert await told(session_db, plain, call | kept_back, result | {"finish_reason": "stop"}, seen) == list(SENT)
 
 
 @pytest.mark.requirement("session_db:conversation:form")
