@@ -54,18 +54,15 @@ class Selection:
     max_tool_calls: int | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, float) and math.isnan(value):
-                raise ValueError(f"{field.name} is not a number")
-            if field.name.endswith("_like") and value is not None and len(value) > _MAX_LIKE_CHARS:
-                raise ValueError(f"{field.name} is longer than {_MAX_LIKE_CHARS} characters")
+        for name, value in _members(self).items():
+            if value is not None:
+                _check(name, value)
 
     @classmethod
     def older(cls, days: float | None, *, now: float, source: str | None, **filters: Any) -> Selection:
         """Return the selection of rows inactive for `days` and more, None for any age, that the filters mean.
 
-        Raises ValueError for a negative age, TypeError for an unknown filter.
+        Raises ValueError for a negative age, TypeError for an unknown filter or a value of another kind.
         """
         if days is not None and not days >= 0:
             raise ValueError("an age in days is zero or more")
@@ -86,16 +83,17 @@ class Selection:
             elif isinstance(value, str):
                 values[name] = scrubbed(value)
         for name in ("last_active", "started"):
-            values[f"{name}_before"] = _or(values[f"{name}_before"], _ENDLESS)
-            values[f"{name}_after"] = _or(values[f"{name}_after"], -_ENDLESS)
+            values[f"{name}_before"] = float(_or(values[f"{name}_before"], _ENDLESS))
+            values[f"{name}_after"] = float(_or(values[f"{name}_after"], -_ENDLESS))
         for name, end in (
             ("messages", _EVERY_COUNT),
             ("tool_calls", _EVERY_COUNT),
             ("tokens", _EVERY_COUNT),
             ("cost", _ENDLESS),
         ):
-            values[f"min_{name}"] = _or(values[f"min_{name}"], -end)
-            values[f"max_{name}"] = _or(values[f"max_{name}"], end)
+            # No row has more than an engine can count.
+            values[f"min_{name}"] = max(-end, min(end, _or(values[f"min_{name}"], -end)))
+            values[f"max_{name}"] = max(-end, min(end, _or(values[f"max_{name}"], end)))
         values["archived"] = -1 if self.archived is None else int(self.archived)
         if self.cwd_prefix is not None:
             values["cwd_prefix"] = self.cwd_prefix.rstrip("/")
@@ -112,6 +110,22 @@ def selected(
 
 def _members(selection: Selection) -> dict[str, Any]:
     return {field.name: getattr(selection, field.name) for field in fields(selection)}
+
+
+def _check(name: str, value: object) -> None:
+    """Refuse a value of another kind: an engine compares a number with a text, too, and then every row is meant."""
+    if name == "archived":
+        if value not in (False, True):
+            raise TypeError("archived is True, False or None")
+    elif name.endswith(("_before", "_after")) or name.startswith(("min_", "max_")):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is a number, times are Unix seconds")
+        if math.isnan(value):
+            raise ValueError(f"{name} is not a number")
+    elif not isinstance(value, str):
+        raise TypeError(f"{name} is a text")
+    elif name.endswith("_like") and len(value) > _MAX_LIKE_CHARS:
+        raise ValueError(f"{name} is longer than {_MAX_LIKE_CHARS} characters")
 
 
 def _literal(text: str) -> str:
