@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -149,3 +150,47 @@ async def test_a_connection_that_nobody_uses_is_closed() -> None:
         await endpoint.ended.wait()
         await client.send(_request("/two"))
     assert [number for number, _ in endpoint.lines] == [1, 2]
+
+
+class _HesitantLoop(asyncio.SelectorEventLoop):
+    """Hands a connection out when the other side has greeted."""
+
+    greeted: asyncio.Event
+
+    async def create_connection(self, *args: Any, **members: Any) -> Any:
+        made = await super().create_connection(*args, **members)
+        await self.greeted.wait()
+        return made
+
+
+@pytest.mark.requirement("hermes:transport:quiet-connections-only", "hermes:answer:certain-is-proven")
+@pytest.mark.parametrize(
+    "greeting", [_ANSWER, b"220 mail.example ESMTP\r\n", b""], ids=["an answer", "a banner", "the end"]
+)
+def test_who_answers_before_being_asked_is_asked_nothing(greeting: bytes) -> None:
+    async def work() -> None:
+        _HesitantLoop.greeted = asyncio.Event()
+        heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(greeting)
+            if not greeting:
+                writer.write_eof()
+            _HesitantLoop.greeted.set()
+            said = b""
+            with suppress(ConnectionError):  # which the end of a connection with unread bytes is
+                said = await reader.read()
+            heard.set_result(said)
+            writer.close()
+
+        create = RequestSpec(method="POST", target="/x", headers=(), body=b"{}", timeout_s=30.0, mutation=True)
+        async with asyncio.timeout(30), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with HermesClient(endpoint_of(f"http://127.0.0.1:{port}/")) as client:
+                with pytest.raises(ExchangeFailed) as raised:
+                    await client.send(create)
+                assert await heard == b""
+        assert (raised.value.reason, raised.value.sent) == ("broken", False)
+
+    with asyncio.Runner(loop_factory=_HesitantLoop) as runner:
+        runner.run(work())

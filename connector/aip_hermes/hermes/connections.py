@@ -76,7 +76,7 @@ class DirectConnections(httpx.AsyncBaseTransport):
         now = asyncio.get_running_loop().time()
         while self._idle:
             since, connection = self._idle.pop()
-            if now - since < self._idle_s and connection.quiet:
+            if now - since < self._idle_s and connection.quiet():
                 return connection
             connection.abort()
         return None
@@ -104,11 +104,16 @@ class DirectConnections(httpx.AsyncBaseTransport):
         port = url.port if url.port is not None else 443 if secure else 80
         try:
             async with asyncio.timeout(self._connect_s):
-                return await dial(_Connection, host, port, tls=self._tls if secure else None)
+                connection = await dial(_Connection, host, port, tls=self._tls if secure else None)
         except TimeoutError as exc:
             raise httpx.ConnectTimeout("the connection was not made in time") from exc
         except (OSError, ExceptionGroup) as exc:
             raise httpx.ConnectError("no connection was made") from exc
+        # Of TLS, bytes that nobody has read may be its own: the tickets that follow a handshake.
+        if not connection.quiet(unread=not secure):
+            connection.abort()
+            raise httpx.RemoteProtocolError("the endpoint answered, or closed the connection, before it was asked")
+        return connection
 
 
 class _Body(httpx.AsyncByteStream):
@@ -170,14 +175,14 @@ class _Connection(asyncio.Protocol):
 
     # What the pool asks.
 
-    @property
-    def quiet(self) -> bool:
-        """Whether nothing came since the last answer: bytes that nobody asked for, or the end, also unread ones."""
+    def quiet(self, *, unread: bool = True) -> bool:
+        """Whether nothing came since the last answer: bytes that nobody asked for, which would be taken for the next
+        one, or the end. unread: whether what waits to be read counts."""
         if self._ended or self._arrived or self._transport.is_closing():
             return False
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return not poll.poll(0)
+        return not (unread and poll.poll(0))
 
     async def ask(self, request: httpx.Request, note: _Note) -> h11.Response:
         """Send a request and return the head of its answer, which may come before the request has left whole."""
