@@ -8,13 +8,20 @@ ASKED := $(if $(filter file,$(origin PYTHON)),,$(PYTHON))
 STALE := $(shell test ! -e $(STAMP) || { read -r folder; read -r python; test "$$folder" = "$$(pwd)" && \
   { test -z "$(ASKED)" || test "$(ASKED)" = "$$python"; }; } <$(STAMP) || echo again)
 
-.PHONY: demo test test-real soak check lock clean again
+.PHONY: demo test test-shared test-real soak check lock clean again
 
 demo: $(STAMP) ## Walk the session lifecycle between real processes, and say what was verified.
 	$(BIN)/aip-hermes demo $(DEMO)
 
 test: $(STAMP) ## Run the suite.
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
+
+# What is written once for both engines is tested once on each.
+SHARED := $(addprefix tests/contract/test_runtime_,$(addsuffix .py,fence fence_exits fence_contract crash decisions \
+  approvals_quorum approvals_policy queue queue_leases execution messages cancel_races checks lifecycle))
+
+test-shared: $(STAMP) ## The runtime's tests again, on a PostgreSQL that the tests start.
+	AIP_TEST_STORE=postgres $(BIN)/python -m pytest -q -n auto --dist worksteal $(SHARED)
 
 test-real: $(STAMP) ## The same against a real hermes-agent, which is installed into .venv-hermes and started by the tests.
 	AIP_HERMES_REAL=1 $(BIN)/python -m pytest -q tests/real $(TESTS)

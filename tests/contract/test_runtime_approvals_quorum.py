@@ -12,10 +12,9 @@ import pytest
 from aip_hermes import wire
 from aip_hermes.contract.approval_terms import ApprovalTerms
 from aip_hermes.contract.handler import Answer, Call
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import Caller, Runtime, approvals
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from tests.support.runtime_site import (
     READING,
     Crash,
@@ -325,7 +324,7 @@ async def test_a_revocation_that_is_written_after_the_intent_changes_nothing(
         now = site.clock.now_ms()
         return approvals.withdraw(connection, row, given, now=now)
 
-    async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+    async with site.store(read_only=False) as database:
         assert await database.write(late) is counts
     [row] = await site.rows("SELECT status FROM approvals")
     [kept] = await site.rows("SELECT state FROM actions")

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from aip_hermes import wire
-from aip_hermes.database import Connection, Database
+from aip_hermes.database import Connection
 from aip_hermes.errors import RequestRefused
 from aip_hermes.runtime import Caller, approvals
-from aip_hermes.runtime.store import APPLICATION_ID, MIGRATIONS
 from tests.support.runtime_site import (
     READING,
     REVIEWING,
@@ -200,6 +199,6 @@ async def test_a_decision_that_is_written_after_the_end_of_its_time_does_not_cou
         assert row is not None
         return approvals.conclude(connection, row, decision(request), reserved_until=now, now=now)
 
-    async with Database(site.path, migrations=MIGRATIONS, application_id=APPLICATION_ID) as database:
+    async with site.store(read_only=False) as database:
         assert await database.write(late) is counts
     assert await site.rows("SELECT status FROM approvals") == [{"status": "approved" if counts else "pending"}]

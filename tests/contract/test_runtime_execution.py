@@ -15,6 +15,7 @@ from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.database import AlreadyOwned
 from aip_hermes.errors import ActionFailed, RequestRefused
 from aip_hermes.runtime import MessageContext
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_connector import ScriptedOutcomeUnknown, ScriptedRejected, ScriptedTemporary
 from tests.support.runtime_site import Site, action, requester
 
@@ -260,6 +261,7 @@ async def test_a_call_made_for_the_holder_fails_at_once(
             assert (await inner).status == "completed"
 
 
+@FILE_STORE
 @pytest.mark.requirement("runtime:serial:hold")
 @pytest.mark.parametrize("restart", [False, True])
 async def test_an_uncertain_turn_keeps_its_session_closed_for_its_time(site: Site, restart: bool) -> None:
@@ -355,6 +357,7 @@ async def test_closing_waits_a_little_and_leaves_the_rest_to_the_next_start(site
     assert error(lost) == ("connector.scripted.outcome_unknown", True, False)
 
 
+@FILE_STORE
 async def test_one_data_folder_has_one_runtime(site: Site) -> None:
     async with site.open():
         with pytest.raises(AlreadyOwned):

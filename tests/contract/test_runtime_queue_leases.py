@@ -15,6 +15,7 @@ from aip_hermes import wire
 from aip_hermes.contract.handler import Answer, Call
 from aip_hermes.runtime import MessageContext, Runtime, RuntimeLimits
 from aip_hermes.runtime.queue import LONGEST_REST_S
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_queue import ended, events_of, owner, queued, queueing_site
 from tests.support.runtime_site import CrashAt, Site, action
 
@@ -118,6 +119,7 @@ async def test_work_whose_lease_is_gone_stops_at_the_next_heartbeat(site: Site, 
         assert (await runtime.status(given.id, owner())).state == "running"
 
 
+@FILE_STORE
 @pytest.mark.requirement("queue:lease:void-at-start")
 async def test_a_start_waits_for_no_lease_of_a_process_that_is_gone(tmp_path: Path) -> None:
     site = queueing_site(tmp_path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,18 @@ from typing import Any
 import psycopg
 import pytest
 
-__all__ = ["PostgresServer", "another_database", "database_on", "postgres_dsn", "postgres_server", "running_postgres"]
+from aip_hermes.database.postgres.dialect import translated_query
+
+__all__ = [
+    "FILE_STORE",
+    "PostgresServer",
+    "another_database",
+    "database_on",
+    "postgres_dsn",
+    "postgres_server",
+    "running_postgres",
+    "untyped",
+]
 
 _START_S = 60.0
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -144,6 +156,12 @@ def _every_store_is_shared(request: pytest.FixtureRequest) -> Iterator[None]:
     _everywhere.clear()
 
 
+FILE_STORE = pytest.mark.skipif(
+    os.environ.get("AIP_TEST_STORE") == "postgres", reason="it is about a store that has one owner at a time"
+)
+"""Of a test that holds for a file alone."""
+
+
 def another_database() -> str | None:
     """Return the address of a new database where the tests run on shared stores, else None. It goes with the server."""
     if not _everywhere:
@@ -164,6 +182,18 @@ def database_on(admin_dsn: str, *, template: str = "template1") -> Iterator[str]
             yield _with_database(admin_dsn, name)
         finally:
             admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def untyped(query: str) -> str:
+    """Return a query with `$1` parameters of no type, so that the server itself must find one for each."""
+    names: list[str] = []
+
+    def number(parameter: re.Match[str]) -> str:
+        if parameter[1] not in names:
+            names.append(parameter[1])
+        return f"${names.index(parameter[1]) + 1}"
+
+    return re.sub(r"%\((\w+)\)s", number, translated_query(query)).replace("%%", "%")
 
 
 def _with_database(dsn: str, name: str) -> str:

@@ -150,15 +150,16 @@ class Site:
 
     async def rows(self, query: str, **params: object) -> list[dict[str, Any]]:
         """Look into the store while no runtime is open."""
-        async with self._store(read_only=True) as database:
+        async with self.store(read_only=True) as database:
             return await database.read(lambda connection: connection.execute(query, params))
 
     async def edit(self, query: str, **params: object) -> None:
         """Change the store behind the runtime's back."""
-        async with self._store(read_only=False) as database:
+        async with self.store(read_only=False) as database:
             await database.write(lambda connection: connection.execute(query, params))
 
-    def _store(self, *, read_only: bool) -> Store:
+    def store(self, *, read_only: bool) -> Store:
+        """Return the store, for who looks into it or changes it while no runtime is open."""
         return open_store(self.place, KIND, read_only=read_only)
 
     async def submit(self, runtime: Runtime, given: wire.Action, by: Caller | None = None) -> wire.ActionResult:

@@ -45,7 +45,7 @@ class CancelRequests:
         if not caller.may("action:write"):
             raise NotAuthorized("this needs the scope action:write", details={"object": "action", "operation": "Write"})
         address, began = {"tenant": caller.tenant_id or "", "action_id": action_id}, self._footing.clock.monotonic()
-        asked_others = self._footing.alone
+        asked_others = False
         while True:
             end = self._footing.finished.register(**address)
             try:
@@ -71,7 +71,7 @@ class CancelRequests:
                         f"action {action_id} was sent and its capability can't stop what runs; it goes on: query it",
                         details={"action_id": action_id, "capability_id": row["capability_id"]},
                     )
-                if running is None and not asked_others:
+                if running is None and not asked_others and self._is_elsewhere(row):
                     await self._ask_others(address, reason)
                     asked_others = True
                 left_s = self._longest_s(running) - (self._footing.clock.monotonic() - began)
@@ -106,9 +106,12 @@ class CancelRequests:
                     "the action's end could not be stored yet; query the action before sending again"
                 ) from None
 
+    def _is_elsewhere(self, row: Mapping[str, Any]) -> bool:
+        return row["lease_owner"] not in (None, self._footing.worker)
+
     def _sent_elsewhere(self, row: Mapping[str, Any]) -> bool:
         """Whether another worker of a shared store has sent it and can't stop it."""
-        if self._footing.alone or row["intent_at"] is None:
+        if row["intent_at"] is None or not self._is_elsewhere(row):
             return False
         connector = self._connectors.get(row["capability_id"])
         offers = () if connector is None else connector.offers()

@@ -24,5 +24,6 @@ UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_
 WHERE (tenant, action_id) IN (
     SELECT tenant, action_id FROM actions
     WHERE state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+        AND (lease_owner IS NULL OR lease_owner <> :owner)
     FOR UPDATE SKIP LOCKED)
 RETURNING *;

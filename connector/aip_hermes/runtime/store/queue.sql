@@ -78,9 +78,11 @@ UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_
 WHERE tenant = :tenant AND action_id = :action_id AND state = 'running';
 
 -- name: take_over
--- What nobody works on any more is in our hands now, under new leases: whoever had it can settle nothing.
+-- What nobody works on any more is in our hands now, under new leases: whoever had it can settle nothing. What we work on
+-- ourselves is not left, however late its renewal.
 UPDATE actions SET lease_owner = :owner, lease_number = lease_number + 1, lease_expires_at = :until
 WHERE state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= :now)
+    AND (lease_owner IS NULL OR lease_owner <> :owner)
 RETURNING *;
 
 -- name: void_leases
