@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from aip_hermes.contract import Catalog
-from aip_hermes.database import obstacle_at
+from aip_hermes.database import StoreUnavailable, obstacle_at
 from aip_hermes.database.room import LEAST_FREE_BYTES, Obstacle
 from aip_hermes.runtime import Authorities, Runtime
 from aip_hermes.runtime.service import WRITE_WITHIN_S
 from tests.support.runtime_clock import ManualClock
 from tests.support.runtime_connector import ScriptedConnector
+from tests.support.runtime_site import requester
 
 
 async def opened(folder: Path, clock: ManualClock, obstacles: list[Obstacle | None]) -> Runtime:
@@ -65,6 +67,28 @@ async def test_a_store_that_another_program_keeps_from_writing_is_not_ready(tmp_
             assert await asking == (False, False)
             raw.execute("ROLLBACK")
         assert await ready(runtime) == (True, True)
+
+
+@pytest.mark.requirement("server:ready:takes-writes")
+async def test_a_store_whose_last_commit_was_refused_is_ready_when_one_is_taken_again(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    clock = ManualClock()
+    async with asyncio.timeout(60), await opened(tmp_path, clock, [None]) as runtime:
+        log = tmp_path / "runtime.sqlite3-wal"
+        assert await ready(runtime) == (True, True)
+        # As a quota does: the file system has room, for others.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
+        try:
+            with pytest.raises(StoreUnavailable):
+                await runtime.claim_message("msg_1", clock.now_ms(), requester())
+            assert await ready(runtime) == (False, False)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert await ready(runtime) == (True, True)
+        await runtime.claim_message("msg_1", clock.now_ms(), requester())
+        before = log.read_bytes()
+        assert await ready(runtime) == (True, True)
+        assert log.read_bytes() == before
 
 
 def told(*, flags: int = 0, free: int = LEAST_FREE_BYTES) -> os.statvfs_result:

@@ -96,6 +96,7 @@ class Database:
         self._written.set()
         self._is_open = False
         self._closed = False
+        self._refused = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
@@ -181,8 +182,11 @@ class Database:
             self._written.set()
             return
         notes: list[Note] = []
+        functions = [write.function for write in batch]
+        # A commit that changes nothing needs no room; after a refusal one has to show that there is some.
+        first = f"PRAGMA application_id = {self._application_id:d}" if self._refused else None
         self._writer.submit(
-            partial(commit_together, functions=[write.function for write in batch], notes=notes),
+            partial(commit_together, functions=functions, notes=notes, first=first),
             partial(self._answer, batch, notes),
         )
 
@@ -196,6 +200,10 @@ class Database:
         if results is None:
             failure = translated(error) if isinstance(error, sqlite3.Error) else error
             results, notes = [(False, failure)] * len(batch), ()
+        if any(done for done, _ in results):
+            self._refused = False
+        elif any(_is_refusal(value) for _, value in results):
+            self._refused = True
         self._commit_waiting()
         self._tell(notes)
         for write, (done, value) in zip(batch, results, strict=True):
@@ -339,6 +347,11 @@ class Database:
                 f"{self.path.name} has schema version {done}, this program reads {len(self._migrations)}; "
                 "let its server migrate it first"
             )
+
+
+def _is_refusal(value: Any) -> bool:
+    """Whether the file took no write; one that another process locks will."""
+    return isinstance(value, StoreUnavailable) and value.kind != "locked"
 
 
 def _all_idle(readers: Sequence[Thread]) -> asyncio.LifoQueue[Thread]:

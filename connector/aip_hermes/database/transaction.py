@@ -30,22 +30,34 @@ def in_transaction(
 
 
 def commit_together(
-    raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]], notes: list[Note]
+    raw: sqlite3.Connection,
+    functions: Sequence[Callable[[Connection], Any]],
+    notes: list[Note],
+    *,
+    first: str | None = None,
 ) -> list[tuple[bool, Any]]:
     """Run all in one transaction; each fails alone. Returns (True, result) or (False, exception) per function.
 
-    notes: gets those of the functions whose rows were kept.
+    notes: gets those of the functions whose rows were kept. first: a statement to begin with; all fail with it.
     """
     if not functions:
         return []
     if len(functions) == 1:
+
+        def alone(connection: Connection) -> Any:
+            if first is not None:
+                connection.execute(first)
+            return functions[0](connection)
+
         try:
-            return [(True, in_transaction(raw, functions[0], begin="BEGIN IMMEDIATE", notes=notes))]
+            return [(True, in_transaction(raw, alone, begin="BEGIN IMMEDIATE", notes=notes))]
         except BaseException as error:
             notes.clear()
             return [(False, _meaning(error))]
 
     def each(connection: Connection) -> list[tuple[bool, Any]]:
+        if first is not None:
+            connection.execute(first)
         return _each_alone(raw, connection, functions, notes)
 
     return in_transaction(raw, each, begin="BEGIN IMMEDIATE", notes=notes)
