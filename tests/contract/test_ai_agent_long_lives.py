@@ -12,6 +12,7 @@ from aip_hermes.embedded import AIAgent, ModelFailed, ModelRequest, Pieces, Sess
 from aip_hermes.embedded.agent.windows import estimated_tokens
 from aip_hermes.embedded.session_db.compression import SUMMARY_MARK
 from tests.support.agent_models import ScriptedModel, contents, tool_call
+from tests.support.embedded_endpoint import endpoint
 
 Way = Literal["in_place", "rotate"]
 
@@ -153,3 +154,69 @@ async def test_a_conversation_of_more_than_a_hundred_segments_is_still_one(db: S
     middle = await db.get_session("s100")
     assert middle is not None
     assert (middle["end_reason"], middle["message_count"]) == ("compression", 1)
+
+
+@pytest.mark.requirement("agent:compression")
+@pytest.mark.parametrize("way", ["in_place", "rotate"])
+async def test_a_first_message_beyond_the_window_is_not_summed_up_around_with_every_turn(
+    db: SessionDB, way: Way
+) -> None:
+    model = SmallModel()
+    async with AIAgent(
+        model=model, session_db=db, session_id="s", context_length=1_000, enabled_toolsets=[], compression=way
+    ) as agent:
+        await agent.chat("long " * 4_000)
+        for number in range(12):
+            await agent.chat(f"m{number} " + "word " * 60)
+        segments = await db.get_compression_lineage("s")
+        rows = [row for one in segments for row in await db.get_messages(one, include_inactive=True)]
+    assert 1 <= len(model.summaries) <= 6
+    assert sum(str(row["content"]).startswith("long ") for row in rows) == 1
+
+
+@pytest.mark.requirement("agent:compression:failed")
+async def test_a_compression_that_does_not_help_is_not_tried_with_every_request(db: SessionDB) -> None:
+    model = SmallModel()
+    async with AIAgent(
+        model=model, session_db=db, session_id="s", context_length=1_000, enabled_toolsets=[],
+        ephemeral_system_prompt="rule " * 700,
+    ) as agent:  # fmt: skip
+        for number in range(6):
+            await agent.chat(f"m{number}")
+    assert len(model.summaries) <= 1
+
+
+class PickyModel(SmallModel):
+    """Sums up no conversation that speaks of a secret."""
+
+    async def stream(self, request: ModelRequest) -> Pieces:
+        if request.system is not None and "shorten" in request.system and "secret" in str(contents(request)):
+            raise ModelFailed("the model answered HTTP 400", status=400)
+        async for piece in super().stream(request):
+            yield piece
+
+
+@pytest.mark.requirement("agent:compression:endpoint", "agent:compression:failed")
+async def test_a_summary_that_fails_in_one_session_keeps_no_other_from_its_own(tmp_path: Path) -> None:
+    model = PickyModel()
+    async with endpoint(tmp_path, model=model, model_window=1_000) as hermes:
+        for session_id in ("secret", "open"):
+            await hermes.create(session_id)
+            for number in range(5):
+                body = {"message": f"{session_id}{number} " + "word " * 120}
+                answer = await hermes.client.post(f"/api/sessions/{session_id}/chat", json=body)
+                assert answer.status_code == 200
+        rows = {session_id: (await hermes.messages(session_id))[1] for session_id in ("secret", "open")}
+    summed = {name: any(row["content"].startswith(SUMMARY_MARK) for row in told) for name, told in rows.items()}
+    assert summed == {"secret": False, "open": True}
+
+
+@pytest.mark.requirement("agent:compression:demanded")
+async def test_nothing_is_compressed_while_somebody_else_has_the_conversation(db: SessionDB) -> None:
+    async with AIAgent(model=ScriptedModel(), session_db=db, session_id="s", turn_lease_wait_seconds=0) as agent:
+        for number in range(14):
+            await agent.chat(f"m{number}")
+        await db.try_acquire_session_turn_lease("s", "another")
+        assert not await agent.compress()
+        await db.release_session_turn_lease("s", "another")
+        assert await agent.compress()

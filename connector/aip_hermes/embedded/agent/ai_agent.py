@@ -219,12 +219,16 @@ class AIAgent:
 
     async def compress(self) -> bool:
         """Compress the conversation now, however short. False, and nothing has changed, where there is too little,
-        where somebody else does it, and where the summary failed, which the row notes then.
+        where somebody else does it or has the conversation for too long, and where the summary failed, which the row
+        notes then.
         """
         async with self._alone.inside():
             self._check_open()
             async with self._keeping(new_id("")) as keeper:
-                await self._load(keeper)
+                try:
+                    await self._load(keeper)
+                except LeaseTimeout:
+                    return False
                 try:
                     return await self._fitter.compress(keeper)
                 finally:

@@ -61,14 +61,21 @@ class Fitter:
         self._clock = clock
         self._window = window
         self._in_place = in_place
-        self._not_before = 0.0
+        self._not_before: dict[str, float] = {}
 
     async def fit(self, keeper: Keeper, *, system: str | None, tools: Sequence[Any]) -> None:
-        """Compress where the next request would be too long, unless a failed summary is not long ago."""
-        tokens = estimated_tokens(keeper.messages, system=system, tools=tools)
-        if tokens < self._window.trigger or await self._cools_down(keeper):
+        """Compress where the next request would be too long, unless a summary of this session that failed, or that did
+        not help, is not long ago.
+        """
+
+        def fits() -> bool:
+            return estimated_tokens(keeper.messages, system=system, tools=tools) < self._window.trigger
+
+        if fits() or await self._cools_down(keeper):
             return
-        await self.compress(keeper)
+        if await self.compress(keeper) and not fits():
+            log.warning("compression.did_not_help")
+            self._rest(keeper.session_id)
 
     async def compress(self, keeper: Keeper) -> bool:
         """Compress now. False, and nothing has changed, where there is too little, where somebody else compresses the
@@ -111,7 +118,7 @@ class Fitter:
         except (*LOSSES, CompressionSessionBusyError) as exc:
             log.warning("compression.not_published", cause=type(exc).__name__)
             return False
-        self._not_before = 0.0
+        self._not_before.pop(keeper.session_id, None)
         await self._account(keeper, reply.usage)
         return True
 
@@ -149,7 +156,7 @@ class Fitter:
 
     async def _cools_down(self, keeper: Keeper) -> bool:
         now = self._clock.now_ms() / 1000
-        if now < self._not_before:
+        if now < self._not_before.get(keeper.session_id, 0.0):
             return True
         if keeper.db is None:
             return False
@@ -159,9 +166,15 @@ class Fitter:
             return True
         return row is not None and (row["compression_failure_cooldown_until"] or 0) > now
 
+    def _rest(self, session_id: str) -> None:
+        """Try none by itself for a while, in this session: an endpoint has many."""
+        now = self._clock.now_ms() / 1000
+        running = {one: until for one, until in self._not_before.items() if until > now}
+        self._not_before = running | {session_id: now + COOLDOWN_S}
+
     async def _failed(self, keeper: Keeper, error: str) -> None:
         log.warning("compression.summary_failed")
-        self._not_before = self._clock.now_ms() / 1000 + COOLDOWN_S
+        self._rest(keeper.session_id)
         if keeper.db is None:
             return
         try:

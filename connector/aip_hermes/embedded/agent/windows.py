@@ -14,6 +14,7 @@ __all__ = ["CHARS_PER_TOKEN", "Window", "estimated_tokens", "split"]
 CHARS_PER_TOKEN: Final = 4
 _TOKENS_PER_MESSAGE: Final = 4
 _LARGE: Final = 512_000
+_HEAD_SHARE: Final = 0.5
 _TAIL_SHARE: Final = 0.2
 
 
@@ -52,10 +53,13 @@ def split(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return (head, middle, tail); the middle is what a summary replaces, none where that would not shorten anything.
 
-    The tail holds the newest message at least, and as many as fit into a fifth of the window. No call is parted from
-    its results.
+    The head holds as many of the first messages as fit into half of what is too long: a long first one is summed up
+    like any other, or it would make the conversation too long again with each turn. The tail holds the newest message
+    at least, and as many as fit into a fifth. No call is parted from its results.
     """
-    head = min(window.first, len(messages))
+    budget, head = int(window.trigger * _HEAD_SHARE), 0
+    while head < min(window.first, len(messages)) and (budget := budget - _tokens(messages[head])) >= 0:
+        head += 1
     budget, tail = int(window.trigger * _TAIL_SHARE), len(messages)
     while tail > head and len(messages) - tail < window.last:
         budget -= _tokens(messages[tail - 1])
