@@ -182,8 +182,8 @@ async def test_a_compression_that_does_not_help_is_not_tried_with_every_request(
         ephemeral_system_prompt="rule " * 700,
     ) as agent:  # fmt: skip
         for number in range(6):
-            await agent.chat(f"m{number}")
-    assert len(model.summaries) <= 1
+            await agent.chat(f"m{number} " + "word " * 60)
+    assert len(model.summaries) == 1
 
 
 class PickyModel(SmallModel):
