@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.json_text import MAX_LEVELS, json_text, json_value
+from tests.support.embedded_endpoint import endpoint
 from tests.support.session_stores import OpenStore
 
 DEEP_TEXT = "[" * 100_000
@@ -126,3 +128,18 @@ async def test_a_configuration_that_nobody_can_follow_leaves_listings_alone(sess
     row = await session_db.get_session("next")
     assert row is not None
     assert json.loads(row["model_config"]) == {"rate": "nan"}
+
+
+@pytest.mark.requirement("session_db:messages:readable")
+async def test_an_endpoint_shows_what_a_library_stored(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as hermes:
+        await hermes.create("s")
+        for content in (b"raw \xff bytes", math.nan, [math.inf, nested(3_000)], {"a": datetime.timedelta(days=1)}, 7):
+            await hermes.db.append_message("s", "user", content)
+
+        answer = await hermes.client.get("/api/sessions/s/messages")
+        assert answer.status_code == 200
+        shown = [message["content"] for message in answer.json()["data"]]
+        assert (shown[:2], shown[4]) == (["raw \ufffd bytes", "nan"], 7)
+        turn = await hermes.client.post("/api/sessions/s/chat", json={"message": "go on"})
+        assert turn.status_code == 200

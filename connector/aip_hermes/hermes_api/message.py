@@ -25,5 +25,8 @@ MESSAGE_FIELDS: Final = (
 
 
 def message_object(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the 12 members for a stored row."""
-    return {name: row[name] for name in MESSAGE_FIELDS}
+    """Return the 12 members for a stored row. A content of bytes, which JSON has not, is read as UTF-8."""
+    shown = {name: row[name] for name in MESSAGE_FIELDS}
+    if isinstance(shown["content"], bytes):
+        shown["content"] = shown["content"].decode("utf-8", "replace")
+    return shown
