@@ -240,3 +240,13 @@ def test_the_definition_offers_nine_arguments_and_requires_none() -> None:
         "query", "limit", "sort", "detail", "session_id", "around_message_id", "window", "role_filter", "profile",
     }  # fmt: skip
     assert "required" not in function["parameters"]
+
+
+@pytest.mark.requirement("session_search:arguments")
+@pytest.mark.parametrize("number", [2**63, -(2**70), 10**400, float("inf"), "9" * 30])
+async def test_a_number_that_no_row_has_and_half_a_letter_are_answered_in_words(db: SessionDB, number: object) -> None:
+    answer = await recalled(db, session_id="trip", around_message_id=number, window=number, limit=number)
+    assert answer["success"] is (number == float("inf"))
+
+    outcome = await TOOL.run({"query": "half \ud83d a letter"}, ToolContext(session_id="now", session_db=db))
+    assert json.loads(outcome.output.encode("utf-8"))["query"] == "half \ufffd a letter"

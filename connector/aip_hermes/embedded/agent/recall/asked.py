@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from aip_hermes.embedded.session_db.columns import scrubbed
+
 __all__ = ["DEFINITION", "NAME", "Asked"]
 
 NAME: Final = "session_search"
@@ -15,6 +17,8 @@ Mode = Literal["scroll", "read", "browse", "discover"]
 _LIMIT: Final = (3, 1, 10)
 _WINDOW: Final = (5, 1, 20)
 _ROLES: Final = ("user", "assistant")
+_LARGEST: Final = 2**63 - 1
+"""No store has a row of a greater number, nor can look for one."""
 _LINK: Final = "@session:"
 
 DEFINITION: Final[dict[str, Any]] = {
@@ -104,7 +108,7 @@ class Asked:
 
 def _text(value: object) -> str:
     if isinstance(value, str):
-        return value.strip()
+        return scrubbed(value.strip())
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
@@ -112,9 +116,10 @@ def _number(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return int(value)
+        number = int(value)
     except (ValueError, OverflowError):
         return None
+    return min(max(number, -_LARGEST), _LARGEST)
 
 
 def _within(value: object, default: int, least: int, most: int) -> int:
