@@ -70,17 +70,22 @@ async def test_a_store_that_another_program_keeps_from_writing_is_not_ready(tmp_
 
 
 @pytest.mark.requirement("server:ready:takes-writes")
-async def test_a_store_whose_last_commit_was_refused_is_ready_when_one_is_taken_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pages_left", [0, 1])
+async def test_a_store_whose_last_commit_was_refused_is_ready_when_one_is_taken_again(
+    tmp_path: Path, pages_left: int
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     clock = ManualClock()
     async with asyncio.timeout(60), await opened(tmp_path, clock, [None]) as runtime:
         log = tmp_path / "runtime.sqlite3-wal"
         assert await ready(runtime) == (True, True)
         # As a quota does: the file system has room, for others.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + pages_left * 4120, hard))
         try:
             with pytest.raises(StoreUnavailable):
                 await runtime.claim_message("msg_1", clock.now_ms(), requester())
+            for _ in range(pages_left):
+                await ready(runtime)
             assert await ready(runtime) == (False, False)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -182,13 +182,31 @@ class Database:
             self._written.set()
             return
         notes: list[Note] = []
-        functions = [write.function for write in batch]
-        # A commit that changes nothing needs no room; after a refusal one has to show that there is some.
-        first = f"PRAGMA application_id = {self._application_id:d}" if self._refused else None
         self._writer.submit(
-            partial(commit_together, functions=functions, notes=notes, first=first),
+            partial(self._commit, functions=[write.function for write in batch], notes=notes),
             partial(self._answer, batch, notes),
         )
+
+    def _commit(
+        self, raw: sqlite3.Connection, functions: Sequence[Callable[[Connection], Any]], notes: list[Note]
+    ) -> list[tuple[bool, Any]]:
+        """Commit a batch, in the writer's thread.
+
+        A commit that changes nothing needs no room. After a refusal each writes a page, until one changes something:
+        where less room is left than that one needs, those that change nothing soon fail, too.
+        """
+        before = raw.total_changes
+        first = f"PRAGMA application_id = {self._application_id:d}" if self._refused else None
+        try:
+            results = commit_together(raw, functions, notes, first=first)
+        except sqlite3.Error as error:
+            self._refused = self._refused or _is_refusal(translated(error))
+            raise
+        if any(_is_refusal(value) for _, value in results):
+            self._refused = True
+        elif raw.total_changes > before and any(done for done, _ in results):
+            self._refused = False
+        return results
 
     def _answer(
         self,
@@ -200,10 +218,6 @@ class Database:
         if results is None:
             failure = translated(error) if isinstance(error, sqlite3.Error) else error
             results, notes = [(False, failure)] * len(batch), ()
-        if any(done for done, _ in results):
-            self._refused = False
-        elif any(_is_refusal(value) for _, value in results):
-            self._refused = True
         self._commit_waiting()
         self._tell(notes)
         for write, (done, value) in zip(batch, results, strict=True):
