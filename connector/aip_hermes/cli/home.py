@@ -6,10 +6,11 @@ Everything is made once and never overwritten. The folder is 0700, its secrets a
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+
+from aip_hermes.database.drafts import draft_beside, publish
 
 __all__ = [
     "REQUESTER",
@@ -128,14 +129,11 @@ def write_new(path: Path, text: str) -> bool:
     """Write `path` (0600) unless it exists; return whether it was written. The file appears whole or not at all."""
     if path.exists():
         return False
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
+        draft = draft_beside(path)
         try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, path)
+            draft.write_text(text, encoding="utf-8")
+            publish(draft, path, force=False)
         except FileExistsError:
             return False
         finally:
