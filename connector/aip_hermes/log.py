@@ -1,7 +1,9 @@
 """Log events on stderr: a constant name and fields, never a payload, a credential or transcript text.
 
-`configure` is called once by whoever owns the process; before that nothing may be logged (structlog's own default
-writes to stdout, which belongs to data). On a terminal events are readable lines, elsewhere one JSON object per line.
+`configure` is called once by whoever owns the process. A script that uses the package as a library need not: the stores
+and agents that it makes call `configure_unless_done`, as structlog's own default writes to stdout, which belongs to
+data, and shows the values of variables where something failed. On a terminal events are readable lines, elsewhere one
+JSON object per line.
 
 Guards, in this order, for what a caller overlooked: fields are redacted by class, exceptions lose their message (the
 message of a validation error quotes its input) and keep type and place. On a terminal what is not printable is spelled
@@ -23,7 +25,7 @@ import structlog
 
 from aip_hermes.redact import field_class, redact_text
 
-__all__ = ["PAYLOAD_FIELDS", "configure"]
+__all__ = ["PAYLOAD_FIELDS", "configure", "configure_unless_done"]
 
 REDACTED: Final = "[redacted]"
 
@@ -43,8 +45,27 @@ def configure(*, stream: TextIO | None = None, console: bool | None = None, leve
 
     console: readable lines; None asks whether the stream is a terminal. level: `debug`, `info`, `warning`, `error`.
     """
-    target = sys.stderr if stream is None else stream
-    terminal = target.isatty()
+    _configure_events(sys.stderr if stream is None else stream, console=console, level=level)
+    root = logging.getLogger()
+    root.handlers[:] = [_LibraryHandler()]
+    root.setLevel(logging.WARNING)
+    for name in _QUIET:
+        library = logging.getLogger(name)
+        library.handlers[:] = []
+        library.propagate = True
+        library.setLevel(logging.WARNING)
+
+
+def configure_unless_done() -> None:
+    """Send warnings and errors of this package to stderr where the program has not configured structlog; it may do so
+    later. Other libraries are the program's own affair.
+    """
+    if not structlog.is_configured():
+        _configure_events(None, console=None, level="warning")
+
+
+def _configure_events(target: TextIO | None, *, console: bool | None, level: str) -> None:
+    terminal = (sys.stderr if target is None else target).isatty()
     readable = terminal if console is None else console
     threshold = logging.getLevelNamesMapping()[level.upper()]
     renderer: Any = structlog.dev.ConsoleRenderer(colors=terminal) if readable else structlog.processors.JSONRenderer()
@@ -63,14 +84,6 @@ def configure(*, stream: TextIO | None = None, console: bool | None = None, leve
         logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Unfailing(target))),
         cache_logger_on_first_use=False,
     )
-    root = logging.getLogger()
-    root.handlers[:] = [_LibraryHandler()]
-    root.setLevel(logging.WARNING)
-    for name in _QUIET:
-        library = logging.getLogger(name)
-        library.handlers[:] = []
-        library.propagate = True
-        library.setLevel(logging.WARNING)
 
 
 def place_of_exception(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -145,8 +158,13 @@ def _places(trace: TracebackType | None) -> list[str]:
 class _Unfailing:
     """Where events go. A full disk or a closed pipe costs events, never the work that they tell of."""
 
-    def __init__(self, target: TextIO) -> None:
-        self._target = target
+    def __init__(self, target: TextIO | None) -> None:
+        self._chosen = target
+
+    @property
+    def _target(self) -> TextIO:
+        # A notebook, or a test, puts another stderr in its place.
+        return sys.stderr if self._chosen is None else self._chosen
 
     def write(self, text: str) -> int:
         with suppress(OSError, ValueError):  # the second for a stream that was closed

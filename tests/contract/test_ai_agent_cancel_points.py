@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -161,3 +161,27 @@ async def test_at_any_await_while_the_default_store_is_opened(tmp_path: Path, mo
         if over:
             break
     assert at > 4
+
+
+@pytest.mark.requirement("agent:cancelled", "agent:compression:demanded")
+@pytest.mark.parametrize("way", ["in_place", "rotate"])
+async def test_at_any_await_of_a_demanded_compression(tmp_path: Path, way: Literal["in_place", "rotate"]) -> None:
+    at = 0
+    while True:
+        at += 1
+        async with SessionDB(tmp_path / f"{at}.db") as db, asyncio.timeout(30):
+            agent = AIAgent(
+                model=SteppingModel(), session_db=db, session_id="s", enabled_toolsets=[], compression=way,
+                turn_lease_wait_seconds=0,
+            )  # fmt: skip
+            for number in range(14):
+                await agent.chat(f"m{number}")
+            over = await cancelled(agent.compress(), at)
+            # Behind whatever was still on its way to the disk.
+            await db.set_meta("barrier", str(at))
+            await check_whole(db, agent)
+            assert (await agent.run_conversation("on"))["persisted"]
+            await agent.close()
+        if over:
+            break
+    assert at > 5

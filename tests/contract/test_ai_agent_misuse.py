@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -273,3 +275,26 @@ async def test_a_plain_function_is_a_tool_and_one_that_gives_up_its_own_work_fai
     counted, given_up = await results(db)
     assert counted == '{"pieces": 12}'
     assert "CancelledError" in given_up
+
+
+QUIET = """
+import asyncio
+from aip_hermes.embedded import AIAgent, ToolRegistry
+tools = ToolRegistry()
+@tools.tool(toolset="t", description="Fails.")
+async def fails() -> str:
+    raise ValueError("the secret of the tool")
+async def main() -> None:
+    async with AIAgent(model="offline", tools=tools, enabled_toolsets=["t"]) as agent:
+        print(len(await agent.chat("Go.\\n\\ncall: fails {}")) > 0)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.requirement("agent:quiet")
+async def test_what_goes_wrong_is_told_on_stderr_and_never_on_the_output_of_a_script() -> None:
+    script = await asyncio.create_subprocess_exec(sys.executable, "-c", QUIET, stdout=PIPE, stderr=PIPE)
+    out, err = await script.communicate()
+    assert (script.returncode, out) == (0, b"True\n")
+    assert b"tool.failed" in err
+    assert b"secret" not in err

@@ -88,6 +88,12 @@ PROMISES = (
         "or sent.",
     ),
     Promise(
+        id="agent:quiet",
+        source="own choice: stdout belongs to data",
+        sentence="A script that configures no log gets warnings on stderr, as servers write them, and nothing "
+        "on its own output.",
+    ),
+    Promise(
         id="agent:odd-rows",
         source="Sessions §2.2, §7 (what rows may hold)",
         sentence="A turn goes on whatever the calls, results and texts of its history hold: the model reads what can "

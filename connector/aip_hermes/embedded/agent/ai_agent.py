@@ -38,6 +38,7 @@ from aip_hermes.embedded.agent.windows import Window
 from aip_hermes.embedded.session_db import SessionDB, TurnGround
 from aip_hermes.embedded.session_db.columns import text_of
 from aip_hermes.embedded.session_db.holders import process_holder
+from aip_hermes.log import configure_unless_done
 from aip_hermes.ports import Clock, SystemClock, new_id
 from aip_hermes.secret import Secret
 
@@ -104,6 +105,7 @@ class AIAgent:
         **others: object,
     ) -> None:
         refuse(others)
+        configure_unless_done()
         if session_db is not None:
             check_store(session_db)
         if max_iterations < 1:

@@ -65,6 +65,8 @@ class TurnLease:
 
     async def take(self) -> None:
         """Take the lease now, waiting for whoever has it. Raises LeaseTimeout, StoreFailure."""
+        # From here on it is to be let go of: also where this is cancelled it may have been taken.
+        self._held = True
         if not await self._db.try_acquire_session_turn_lease(self._session_id, self.holder, ttl_seconds=self.lease_s):
             await self.wait()
         self.taken()

@@ -105,11 +105,12 @@ class Turns:
         async with self._queues.alone(session_id, turn=False):
             # By its first segment, which stays what it is when the row itself is taken away.
             first = next(iter(await self._db.get_compression_lineage(session_id)), session_id)
-            if not await self._db.try_acquire_session_turn_lease(first, holder):
-                raise TurnInProgress
             try:
+                if not await self._db.try_acquire_session_turn_lease(first, holder):
+                    raise TurnInProgress
                 yield
             finally:
+                # Also where taking it was cancelled: it may have been taken all the same.
                 await finished(let_go(self._db, first, holder))
 
     async def aclose(self) -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from aip_hermes.database import Connection, Database
+from aip_hermes.log import configure_unless_done
 from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["APPLICATION_ID", "FOLD_PAGES", "StoreFile", "default_path"]
@@ -37,6 +38,7 @@ class StoreFile:
     def __init__(
         self, dsn_or_path: os.PathLike[str] | str | None = None, read_only: bool = False, *, clock: Clock | None = None
     ) -> None:
+        configure_unless_done()
         self._clock: Clock = clock or SystemClock()
         self._closed = False
         self._database = Database(
