@@ -181,6 +181,11 @@ PROMISES = (
         sentence="A row remembers compressions that failed; one that was broken off is told apart and can be undone.",
     ),
     Promise(
+        id="session_db:delete:erased",
+        source=_SESSIONS + "5.7; design D23",
+        sentence="After a store that removed sessions has closed, no word of them is left in its file or its index.",
+    ),
+    Promise(
         id="session_db:removals",
         source="field reports F094, F100",
         sentence="Every removal leaves an entry: which session, when, by what, by whom; one statement alone removes.",

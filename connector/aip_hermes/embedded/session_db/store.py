@@ -12,6 +12,7 @@ from aip_hermes.embedded.session_db.methods.compression_notes import Compression
 from aip_hermes.embedded.session_db.methods.counting import CountMethods
 from aip_hermes.embedded.session_db.methods.creating import CreateMethods
 from aip_hermes.embedded.session_db.methods.ending import EndMethods
+from aip_hermes.embedded.session_db.methods.erasing import EraseMethods
 from aip_hermes.embedded.session_db.methods.leases import LeaseMethods
 from aip_hermes.embedded.session_db.methods.lineage import LineageMethods
 from aip_hermes.embedded.session_db.methods.listing import ListMethods
@@ -36,6 +37,7 @@ class SessionDB(
     CreateMethods,
     TranscriptMethods,
     RewriteMethods,
+    EraseMethods,
     ReadMethods,
     LookMethods,
     PortabilityMethods,

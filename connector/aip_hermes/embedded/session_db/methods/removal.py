@@ -28,6 +28,7 @@ class RemovalMethods(StoreFile):
     """
 
     actor: str = "library"
+    _removed_any = False
 
     async def delete_session(
         self,
@@ -104,6 +105,7 @@ class RemovalMethods(StoreFile):
             return removed
 
         removed = await self.write(remove)
+        self._removed_any = self._removed_any or bool(removed)
         if sessions_dir is not None and removed:
             await asyncio.to_thread(remove_files, Path(sessions_dir), removed)
         return removed
