@@ -45,8 +45,13 @@ class Background:
         """Return what `work` returns; who is cancelled while it waits leaves it running."""
         wake = Wake()
         task = self.start(wake.around(work))
-        await wake.sleep()
-        return task.result()
+        task.add_done_callback(wake)  # cancelled before its first step, it comes to no other word
+        try:
+            await wake.sleep()
+            return task.result()
+        finally:
+            if task.cancelled():
+                work.close()
 
     def start_alone(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """As `start`, for work that nobody listens to: what breaks it is logged."""
@@ -72,6 +77,8 @@ class Background:
             await within(wait_ms / 1000, asyncio.wait(work), clock=self._clock)
         except Overrun:
             running = [task for task in work if not task.done()]
+            if not running:  # the last one ended as its time did
+                return
             log.warning("runtime.closing_with_running_actions", count=len(running))
             for task in running:
                 task.cancel()

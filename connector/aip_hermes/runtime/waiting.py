@@ -69,7 +69,9 @@ async def within(seconds: float, awaitable: Awaitable[T], *, clock: Clock, cance
         return work.result()
     finally:
         bell.cancel()
-        if cancels and not work.done():
+        if work.done():
+            _ = work.cancelled() or work.exception()  # seen: who was cancelled meanwhile asks no more
+        elif cancels:
             work.cancel()
 
 
