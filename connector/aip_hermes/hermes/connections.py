@@ -1,7 +1,8 @@
 """Connections straight to one origin: HTTP/1.1 on asyncio's transports, the rules of the protocol left to h11.
 
 It stands where httpx would put httpcore, which takes a lock and two or three turns of the event loop for each step of a
-request, at both sides of the abstraction over event loops that it offers. Proxies are left to httpx.
+request, at both sides of the abstraction over event loops that it offers. A small read takes half of its processor time
+here, one on a new connection a third (`bench/connections.py`). Proxies are left to httpx.
 """
 
 from __future__ import annotations
