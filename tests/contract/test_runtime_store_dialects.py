@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import psycopg
@@ -10,20 +9,8 @@ import pytest
 
 from aip_hermes.database import migrations
 from aip_hermes.database.postgres.ddl import translated_ddl
-from aip_hermes.database.postgres.dialect import translated_query
 from aip_hermes.runtime.store import MIGRATIONS, QUERIES
-
-
-def _numbered(query: str) -> str:
-    """Return a query with `$1` parameters of no type, so that the server itself must find one for each."""
-    names: list[str] = []
-
-    def number(parameter: re.Match[str]) -> str:
-        if parameter[1] not in names:
-            names.append(parameter[1])
-        return f"${names.index(parameter[1]) + 1}"
-
-    return re.sub(r"%\((\w+)\)s", number, translated_query(query)).replace("%%", "%")
+from tests.support.postgres import untyped
 
 
 @pytest.mark.requirement("database:postgres:written-once")
@@ -34,7 +21,7 @@ def test_the_schema_and_every_query_of_the_runtime_are_taken_as_they_are(postgre
             raw.execute(migration.sql.encode())
         for name, query in QUERIES.items():
             try:
-                raw.execute(f"PREPARE {name} AS {_numbered(query)}".encode())
+                raw.execute(f"PREPARE {name} AS {untyped(query)}".encode())
             except psycopg.Error as error:
                 refused[name] = str(error)
     assert not refused

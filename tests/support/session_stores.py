@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aip_hermes.embedded.session_db import SessionDB
+from tests.support.postgres import another_database
 from tests.support.runtime_clock import ManualClock
 
 __all__ = ["OpenStore", "chain", "ids_of", "said", "session_clock", "session_db", "session_store", "texts"]
@@ -24,8 +25,12 @@ def session_clock() -> ManualClock:
 
 @pytest.fixture
 def session_store(tmp_path: Path, session_clock: ManualClock) -> OpenStore:
-    """Makes a SessionDB on the one place of this test, as often as it is called: a new process' view of it."""
-    return lambda: SessionDB(tmp_path / "hermes.db", clock=session_clock)
+    """Makes a SessionDB on the one place of this test, as often as it is called: a new process' view of it.
+
+    A file, or with AIP_TEST_STORE=postgres a database.
+    """
+    place = another_database() or tmp_path / "hermes.db"
+    return lambda: SessionDB(place, clock=session_clock)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from aip_hermes.database.address import PostgresAddress, postgres_address
 from aip_hermes.database.backup import Copied, CopyRefused, back_up
-from aip_hermes.database.connection import MISSED, Connection
+from aip_hermes.database.connection import MISSED, Connection, Listed
 from aip_hermes.database.database import Database
 from aip_hermes.database.failures import StoreClosed, StoreConflict, StoreFailure, StoreRefused, StoreUnavailable
 from aip_hermes.database.mounts import shared_file_system
@@ -21,6 +21,7 @@ __all__ = [
     "Copied",
     "CopyRefused",
     "Database",
+    "Listed",
     "OwnerLock",
     "Place",
     "PoolSettings",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-__all__ = ["MISSED", "Connection", "Note"]
+__all__ = ["MISSED", "Connection", "Engine", "Listed", "Note"]
 
 Note = tuple[str, Mapping[str, Any]]
 """What happened, and its facts, for whoever listens to a store's commits."""
@@ -15,13 +16,32 @@ Note = tuple[str, Mapping[str, Any]]
 MISSED: Final = "store.messages_missed"
 """The note, without facts, that is heard where notes of other processes may have been missed."""
 
+Engine = Literal["sqlite", "postgres"]
+
 _NOTHING: Mapping[str, Any] = {}
+
+
+class Listed(str):
+    """A list as one parameter: JSON for SQLite's `json_each`, an array for PostgreSQL's `unnest`."""
+
+    __slots__ = ("values",)
+
+    values: tuple[Any, ...]
+
+    def __new__(cls, values: Iterable[Any]) -> Listed:
+        kept = tuple(values)
+        listed = super().__new__(cls, json.dumps(kept))
+        listed.values = kept
+        return listed
 
 
 class Connection:
     """One transaction's view of the store. Valid only inside the function it was handed to."""
 
     __slots__ = ("_changes", "_notes", "_raw")
+
+    engine: Engine = "sqlite"
+    """For what an operation has to hand over in another form, because the engine can't make it itself."""
 
     def __init__(self, raw: sqlite3.Connection, notes: list[Note] | None = None) -> None:
         self._raw = raw
@@ -32,6 +52,10 @@ class Connection:
     def changes(self) -> int:
         """Rows that the last `execute` inserted, updated or deleted."""
         return self._changes
+
+    def time_of_leases(self, own: float) -> float:
+        """Return the Unix seconds that leases of this store go by: one's own, or those of a server that others ask."""
+        return own
 
     def note(self, name: str, /, **facts: Any) -> None:
         """Tell whoever listens to this store's commits, once this transaction is committed, and never if it is not."""

@@ -38,6 +38,9 @@ class Store(Protocol):
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in a write transaction; returns after its commit is on disk."""
 
+    async def vacuum(self) -> None:
+        """Give back the room that removed rows took, in a transaction of no one."""
+
     async def close(self) -> None:
         """Finish what runs. Idempotent."""
 

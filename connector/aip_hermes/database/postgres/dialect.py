@@ -12,6 +12,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from aip_hermes.database.connection import Listed
+
 __all__ = ["in_rows", "parameters", "translated_query"]
 
 _ESCAPE: Final = "\ue000"
@@ -41,7 +43,7 @@ def translated_query(query: str) -> str:
 
 
 def parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that the engine takes: flags as 0 and 1, texts without NUL."""
+    """Return parameters that the engine takes: flags as 0 and 1, texts without NUL, lists as arrays."""
     return {name: _given(value) for name, value in given.items()}
 
 
@@ -64,6 +66,8 @@ def in_rows(value: object) -> object:
 def _given(value: object) -> object:
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, Listed):
+        return [_given(one) for one in value.values]
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
         return _GIVEN.sub(lambda found: _NUL if found[0] == "\0" else _ITSELF, value)
     return value

@@ -24,7 +24,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from aip_hermes.database import migrations as numbered
 from aip_hermes.database.address import PostgresAddress
-from aip_hermes.database.connection import Connection, Note
+from aip_hermes.database.connection import Connection, Engine, Note
 from aip_hermes.database.failures import StoreClosed, StoreUnavailable
 from aip_hermes.database.pool_settings import PoolSettings
 from aip_hermes.database.postgres import schema as schemas
@@ -53,12 +53,22 @@ _GONE: Final = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnect
 class PostgresConnection(Connection):
     """One transaction's view of the store, with the values that the other engine would give."""
 
-    __slots__ = ("_cursor",)
+    __slots__ = ("_cursor", "_server_time")
 
-    def __init__(self, cursor: psycopg.Cursor[tuple[Any, ...]], notes: list[Note] | None = None) -> None:
+    engine: Engine = "postgres"
+
+    def __init__(self, cursor: Cursor, notes: list[Note] | None = None, *, server_time: bool = False) -> None:
         self._cursor = cursor
+        self._server_time = server_time
         self._notes = notes
         self._changes = 0
+
+    def time_of_leases(self, own: float) -> float:
+        """Return the server's time, whenever the transaction began; one's own where the store was given a clock."""
+        if not self._server_time:
+            return own
+        (row,) = self._cursor.execute(b"SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)")
+        return float(row[0])
 
     def execute(self, query: str, params: Mapping[str, Any] = {}) -> list[dict[str, Any]]:
         """Run one statement with `:name` parameters and return all its rows as dictionaries, RETURNING included."""
@@ -91,7 +101,7 @@ class PostgresDatabase:
 
     schema: the PostgreSQL schema of this store; stores share a database, each in its own. migrations: package with
     `0001_….sql`, and `0001_….postgres.sql` where the two differ. read_only: nothing is made or migrated, and every
-    transaction is READ ONLY at the server too.
+    transaction is READ ONLY at the server too. clock: None leaves the time of leases to the server.
     committed: called in this loop with each note of a transaction that was committed, before its caller is answered.
     heard: called in this loop with each note that another process committed, and with `listening.MISSED` where some may
     have been missed.
@@ -118,6 +128,7 @@ class PostgresDatabase:
         self._settings = settings or PoolSettings()
         self._read_only = read_only
         self._clock: Clock = clock or SystemClock()
+        self._server_time = clock is None
         self._committed = committed
         self._listener = None if heard is None else Listener(self._connected, schema, heard)
         self._opening = asyncio.Lock()
@@ -152,6 +163,12 @@ class PostgresDatabase:
         result, notes = await self._run(lambda: self._writing(function))
         self._tell(notes)
         return result
+
+    async def vacuum(self) -> None:
+        """Free the places of removed rows for later ones, and count anew what the server plans by."""
+        if self._read_only:
+            raise StoreUnavailable("the store was opened for reading only")
+        await self._run(self._vacuum)
 
     async def close(self) -> None:
         """Wait for what runs, give the connections back. Idempotent."""
@@ -192,18 +209,27 @@ class PostgresDatabase:
             raise translated(error) from error
 
     def _reading(self, function: Callable[[Connection], T]) -> T:
-        return self._repeatedly(lambda raw: in_transaction(raw, READ, lambda c: function(PostgresConnection(c))))
+        return self._repeatedly(lambda raw: in_transaction(raw, READ, lambda c: function(self._view(c, None))))
 
     def _writing(self, function: Callable[[Connection], T]) -> tuple[T, list[Note]]:
         def whole(cursor: Cursor) -> tuple[T, list[Note]]:
             notes: list[Note] = []
-            result = function(PostgresConnection(cursor, notes))
+            result = function(self._view(cursor, notes))
             if self._listener is not None:
                 for note in notes:
                     publish(cursor, self._schema, self._listener.name, note)
             return result, notes
 
         return self._repeatedly(lambda raw: in_transaction(raw, WRITE, whole))
+
+    def _view(self, cursor: Cursor, notes: list[Note] | None) -> PostgresConnection:
+        return PostgresConnection(cursor, notes, server_time=self._server_time)
+
+    def _vacuum(self) -> None:
+        with self._connection() as raw:
+            tables = raw.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self._schema,)).fetchall()
+            for (table,) in tables:
+                raw.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(self._schema, table)))
 
     def _repeatedly(self, once: Callable[[Raw], T]) -> T:
         """Run `once` until its transaction stands: again after one that another undid, again on a new connection after

@@ -6,6 +6,7 @@ U+FFFD. Lists and objects as content are stored as JSON behind a private mark an
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -18,6 +19,8 @@ from aip_hermes.embedded.session_db.json_text import json_text, json_value, show
 from aip_hermes.hermes_api import SCREENSHOT
 
 __all__ = [
+    "BYTES_MARK",
+    "JSON_MARK",
     "MESSAGE_COLUMNS",
     "SESSION_COLUMNS",
     "SKILL_MARK",
@@ -59,7 +62,9 @@ MESSAGE_COLUMNS: Final = (
 )  # fmt: skip
 """Keys of a message dictionary."""
 
-_MARK = "\0json:"
+JSON_MARK: Final = "\0json:"
+BYTES_MARK: Final = "\0bytes:"
+"""Before bytes as base64, in a column that takes texts alone."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _PREVIEW_CHARS = 60
@@ -192,7 +197,7 @@ def encoded_content(value: object) -> object:
         return value
     if isinstance(value, str):
         text = scrubbed(value)
-        return _MARK + json.dumps(text) if text.startswith(_MARK) else text
+        return JSON_MARK + json.dumps(text) if text.startswith((JSON_MARK, BYTES_MARK)) else text
     if isinstance(value, list | tuple | Mapping):
         try:
             json.dumps(value)
@@ -200,15 +205,19 @@ def encoded_content(value: object) -> object:
             return scrubbed(shown(value))
         except RecursionError:
             pass  # its deeper part becomes a text
-        return _MARK + _dumped(value)
+        return JSON_MARK + _dumped(value)
     return scrubbed(shown(value))
 
 
 def decoded_content(value: object) -> object:
-    """Return a stored content as it was given: lists and objects are decoded."""
-    if isinstance(value, str) and value.startswith(_MARK):
-        text = value[len(_MARK) :]
+    """Return a stored content as it was given: what stands behind a mark is decoded."""
+    if not isinstance(value, str) or not value.startswith("\0"):
+        return value
+    if value.startswith(JSON_MARK):
+        text = value[len(JSON_MARK) :]
         return json_value(text, default=text)
+    if value.startswith(BYTES_MARK):
+        return base64.b64decode(value[len(BYTES_MARK) :])
     return value
 
 

@@ -1,6 +1,7 @@
 """Leases on conversations and on compressions. Plain functions of one transaction.
 
-A lease has one holder until it expires; the holder may take it again and renew it. Another one takes it over once it
+A lease has one holder until it expires, by the time that all who share the store go by; the holder may take it again
+and renew it. Another one takes it over once it
 has expired, or where the holder names a process of this machine that is no more. Who lost it is told so by the next
 write that says which holder it is from: that write does nothing.
 """
@@ -46,6 +47,7 @@ def conversation_of(connection: Connection, session_id: str) -> str:
 
 def take(connection: Connection, kind: Kind, subject: str, holder: str, *, now: float, ttl_s: float) -> bool:
     """Take a lease, or take one's own again; False where somebody else has it."""
+    now = connection.time_of_leases(now)
     key = {"kind": kind, "subject": scrubbed(subject)}
     found = connection.execute(QUERIES["fetch_lease"], key)
     gone = found[0]["holder"] if found and holder_is_gone(found[0]["holder"]) else None
@@ -59,7 +61,8 @@ def take(connection: Connection, kind: Kind, subject: str, holder: str, *, now: 
 def renew(connection: Connection, kind: Kind, subject: str, holder: str, *, now: float, ttl_s: float) -> bool:
     """Extend a lease; False where it is not the holder's any more."""
     key = {"kind": kind, "subject": scrubbed(subject), "holder": scrubbed(holder)}
-    return bool(connection.execute(QUERIES["renew_lease"], {**key, "expires_at": now + _bounded(ttl_s)}))
+    expires_at = connection.time_of_leases(now) + _bounded(ttl_s)
+    return bool(connection.execute(QUERIES["renew_lease"], {**key, "expires_at": expires_at}))
 
 
 def free(connection: Connection, kind: Kind, subject: str, holder: str) -> bool:
@@ -71,7 +74,7 @@ def free(connection: Connection, kind: Kind, subject: str, holder: str) -> bool:
 def holder_of(connection: Connection, kind: Kind, subject: str, *, now: float) -> str | None:
     """Return who holds a lease that has not expired; None where nobody does."""
     found = connection.execute(QUERIES["fetch_lease"], {"kind": kind, "subject": scrubbed(subject)})
-    return str(found[0]["holder"]) if found and found[0]["expires_at"] > now else None
+    return str(found[0]["holder"]) if found and found[0]["expires_at"] > connection.time_of_leases(now) else None
 
 
 def check_turn_lease(
@@ -87,7 +90,7 @@ def check_turn_lease(
     found = connection.execute(QUERIES["fetch_lease"], {"kind": "turn", "subject": subject})
     if not found or found[0]["holder"] != scrubbed(holder):
         raise SessionTurnLeaseLostError(session_id)
-    if found[0]["expires_at"] <= now:
+    if found[0]["expires_at"] <= connection.time_of_leases(now):
         renew(connection, "turn", subject, holder, now=now, ttl_s=ttl_s)
 
 

@@ -6,13 +6,12 @@ which many rows share, are one more query.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aip_hermes.database import Connection
+from aip_hermes.database import Connection, Listed
 from aip_hermes.database.queries import Query
 from aip_hermes.embedded.session_db.columns import SESSION_COLUMNS, scrubbed
 from aip_hermes.embedded.session_db.ending import RESET_REASONS
@@ -67,15 +66,15 @@ class Filter:
         cwd = self.cwd_prefix or ""
         return {
             "any_source": int(sources is None or (not sources and self.source is None)),
-            "sources": _json(sources),
+            "sources": _listed_texts(sources),
             "no_exclusions": int(not self.exclude_sources),
-            "exclude_sources": _json(self.exclude_sources),
+            "exclude_sources": _listed_texts(self.exclude_sources),
             "any_hidden": int(self.include_hidden),
             "any_archived": int(self.include_archived and not self.archived_only),
             "archived": int(self.archived_only),
             "any_pinned": int(not self.pinned_only),
             "any_id": int(self.ids is None),
-            "ids": _json(self.ids),
+            "ids": _listed_texts(self.ids),
             "any_key": int(self.session_key is None),
             "session_key": scrubbed(self.session_key or ""),
             "any_cwd": int(not cwd),
@@ -83,7 +82,7 @@ class Filter:
             "any_workspace": int(not self.workspace_key),
             "workspace": scrubbed(self.workspace_key or ""),
             "min_message_count": self.min_message_count,
-            "reset_reasons": _json(RESET_REASONS),
+            "reset_reasons": _listed_texts(RESET_REASONS),
         }
 
 
@@ -161,7 +160,7 @@ def named(
     ]
     if not roots:
         return found
-    tops = connection.execute(QUERIES["roots_of"], {"ids": _json(found)})
+    tops = connection.execute(QUERIES["roots_of"], {"ids": _listed_texts(found)})
     return sorted({row["top"] for row in tops})
 
 
@@ -184,7 +183,7 @@ def _tips(connection: Connection, records: Sequence[tuple[Any, ...]]) -> dict[st
     ids = sorted({record[_TIP_ID] for record in records if record[_TIP_ID] not in (None, record[_ID])})
     if not ids:
         return {}
-    found = connection.tuples(QUERIES["fetch_listed"], {"ids": _json(ids)})
+    found = connection.tuples(QUERIES["fetch_listed"], {"ids": _listed_texts(ids)})
     return {row[_ID]: dict(zip(_KEYS, row, strict=True)) for row in found}
 
 
@@ -192,10 +191,12 @@ def _add_prompts(connection: Connection, found: Sequence[dict[str, Any]]) -> Non
     hashes = sorted({row["system_prompt_hash"] for row in found if row["system_prompt_hash"]})
     if not hashes:
         return
-    texts = {r["hash"]: r["text"] for r in connection.execute(QUERIES["fetch_prompts"], {"hashes": _json(hashes)})}
+    texts = {
+        r["hash"]: r["text"] for r in connection.execute(QUERIES["fetch_prompts"], {"hashes": _listed_texts(hashes)})
+    }
     for row in found:
         row["system_prompt"] = texts.get(row["system_prompt_hash"])
 
 
-def _json(values: Sequence[str] | None) -> str:
-    return json.dumps([scrubbed(value) for value in values or ()])
+def _listed_texts(values: Sequence[str] | None) -> Listed:
+    return Listed(scrubbed(value) for value in values or ())

@@ -17,6 +17,7 @@ from aip_hermes.embedded.session_db.columns import (
 from aip_hermes.embedded.session_db.errors import CompressionSessionClosedError, UnknownSession
 from aip_hermes.embedded.session_db.lineage import compression_tip
 from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.search.in_rows import kept_with
 from aip_hermes.embedded.session_db.usage import Usage, account_reply
 
 __all__ = [
@@ -124,6 +125,8 @@ def message_page(
 
 
 def _insert(connection: Connection, values: Mapping[str, Any]) -> int:
+    if connection.engine == "postgres":
+        values = kept_with(values)
     if _rest_of(values) == _DEFAULTS:
         # Most rows; to hand over twenty values that are none takes longer than to write the row.
         return connection.insert(QUERIES["insert_text"], values)

@@ -107,12 +107,12 @@ class PruneMethods(RemovalMethods, SearchMethods):
         return {"skipped": False, "archived": archived}
 
     async def vacuum(self) -> int:
-        """Rewrite the file without its free pages; returns how many search indexes were put in order before.
+        """Give back the room of removed rows; returns how many search indexes were put in order before.
 
-        Needs room for a second copy meanwhile; writes wait.
+        A file is rewritten: it needs room for a second copy meanwhile, and writes wait.
         """
         optimized = await self.optimize_fts()
-        await self._database.vacuum()
+        await self._store().vacuum()
         return optimized
 
     async def logical_size_bytes(self) -> int:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
 
 from aip_hermes.database import Connection, StoreFailure, StoreUnavailable
-from aip_hermes.embedded.session_db.search import FIELDS, Search, SearchIndex, find, find_if_complete, index, projection
+from aip_hermes.embedded.session_db.search import (
+    FIELDS,
+    Search,
+    SearchIndex,
+    find,
+    find_if_complete,
+    in_rows,
+    index,
+    projection,
+)
 from aip_hermes.embedded.session_db.store_file import StoreFile
 
 __all__ = ["SearchMethods"]
@@ -26,7 +36,8 @@ class SearchMethods(StoreFile):
 
     The index is made with the first write or search of a store that has none, grows with the rows, and is given up when
     it is damaged: then messages are stored as before, texts are searched without it, and the next store that opens the
-    file for writing, `optimize_fts` or `rebuild_search_index` makes it anew.
+    file for writing, `optimize_fts` or `rebuild_search_index` makes it anew. On PostgreSQL the words of a message stand
+    in its row, and the server looks after what finds them.
     """
 
     _index_settled = False
@@ -80,7 +91,7 @@ class SearchMethods(StoreFile):
                 await self._catch_up(None)
             await super().write(index.optimize)
         except StoreUnavailable as failure:
-            if not index.concerns_index(failure):
+            if self.is_shared or not index.concerns_index(failure):
                 raise
             await self._give_up_index(failure)
             return 0
@@ -92,6 +103,8 @@ class SearchMethods(StoreFile):
         progress: called with the row ids done and the last one. A kill on the way leaves a part that later writes,
         searches or another rebuild complete. Raises StoreUnavailable where the engine has no full-text search.
         """
+        if self.is_shared:
+            return await self._rewrite_words(progress)
         await super().write(index.start_over)
         self._index_settled = True
         return await self._catch_up(progress)
@@ -122,6 +135,8 @@ class SearchMethods(StoreFile):
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run `function` in one transaction; returns after its commit. A damaged index does not stop it."""
         self._check_open()
+        if self.is_shared:
+            return await super().write(function)
         await self._settle_index()
         try:
             return await super().write(function)
@@ -141,7 +156,7 @@ class SearchMethods(StoreFile):
                 await self._catch_up(None, chunks=_CHUNKS_PER_SEARCH)
             return await self.read(lambda c: find(c, search))
         except StoreUnavailable as failure:
-            if failure.kind in _NOT_THE_INDEX:
+            if failure.kind in _NOT_THE_INDEX or self.is_shared:
                 raise
             if index.concerns_index(failure):
                 with suppress(StoreUnavailable):
@@ -159,6 +174,15 @@ class SearchMethods(StoreFile):
                 progress(state.indexed_through, state.newest)
         return state
 
+    async def _rewrite_words(self, progress: Callable[[int, int], object] | None) -> SearchIndex:
+        """Take the words of all rows from their texts again."""
+        state, done = await self.read(index.state_of), 0
+        while (last := await self.write(partial(in_rows.rewrite, after=done, rows=index.INDEX_CHUNK))) is not None:
+            done = last
+            if progress is not None:
+                progress(done, max(done, state.newest))
+        return await self.read(index.state_of)
+
     async def _settle_index(self) -> None:
         """Make an index where there is none, once per store: one that is given up meanwhile stays so."""
         if self._index_settled:
@@ -169,7 +193,7 @@ class SearchMethods(StoreFile):
         except StoreUnavailable as failure:
             if failure.kind in _NOT_THE_INDEX:
                 return
-            log.warning("session_db.no_search_index", file=self.path.name, kind=failure.kind)
+            log.warning("session_db.no_search_index", file=self.name, kind=failure.kind)
         self._index_settled = True
 
     async def _give_up_index(self, failure: StoreFailure) -> None:
@@ -184,7 +208,7 @@ class SearchMethods(StoreFile):
         given_up, result = await super().write(alone)
         self._index_settled = True
         if given_up:
-            log.error("session_db.search_index_given_up", file=self.path.name, cause=str(failure))
+            log.error("session_db.search_index_given_up", file=self.name, cause=str(failure))
         return result
 
 

@@ -1,5 +1,9 @@
 -- Chains of rows. A continuation is an unmarked child, of no tool, of a row that a compression ended.
 
+-- name: given_id
+-- An id to begin with, compared as the ids of rows are.
+CAST(:id AS TEXT);
+
 -- name: compressed
 -- Whether a compression ended a row.
 SELECT 1 FROM sessions WHERE id = :id AND end_reason = 'compression';
@@ -19,7 +23,7 @@ LIMIT 1;
 -- The end of the chain that begins at a row: the row itself where it wasn't compressed. At most 10000 steps, so
 -- that a loop ends; a conversation of years with a small model has some hundreds.
 WITH RECURSIVE chain (id, hop) AS (
-    SELECT CAST(:id AS TEXT), 0
+    SELECT /*given_id*/, 0
     UNION ALL
     SELECT (/*next_segment*/), hop + 1
     FROM chain WHERE chain.id IS NOT NULL AND hop < 10000
@@ -29,7 +33,7 @@ SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1;
 -- name: compression_ancestors
 -- The rows that a compression ended on the way up from a row, nearest first.
 WITH RECURSIVE up (id, hop) AS (
-    SELECT CAST(:id AS TEXT), 0
+    SELECT /*given_id*/, 0
     UNION ALL
     SELECT parent.id, hop + 1
     FROM up
@@ -74,7 +78,7 @@ LIMIT 2;
 -- name: conversation_root
 -- The oldest ancestor over edges of any kind. At most 10000 steps.
 WITH RECURSIVE up (id, hop) AS (
-    SELECT CAST(:id AS TEXT), 0
+    SELECT /*given_id*/, 0
     UNION ALL
     SELECT child.parent_session_id, hop + 1
     FROM up JOIN sessions AS child ON child.id = up.id
@@ -101,7 +105,7 @@ SELECT id, message_count FROM up ORDER BY hop;
 -- name: deepest_unmarked_child
 -- Along the newest unmarked child of any row, the last one that has messages. At most 32 steps.
 WITH RECURSIVE walk (id, hop) AS (
-    SELECT CAST(:id AS TEXT), 0
+    SELECT /*given_id*/, 0
     UNION ALL
     SELECT (
         SELECT child.id FROM sessions AS child

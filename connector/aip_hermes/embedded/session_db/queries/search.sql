@@ -80,9 +80,7 @@ INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check');
 -- Of 1,000 matches, newest first, those that fit best. The filters apply before the count.
 SELECT id FROM (
     SELECT m.id AS id, messages_fts.rank AS score
-    FROM messages_fts
-    JOIN messages AS m ON m.id = messages_fts.rowid
-    WHERE messages_fts MATCH :match AND /*search_filter*/
+    /*matched*/
     ORDER BY messages_fts.rowid DESC LIMIT :block OFFSET :block_start
 )
 ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
@@ -90,18 +88,14 @@ ORDER BY score, id DESC LIMIT :limit OFFSET :offset;
 -- name: search_newest
 -- Matches by the time of the message, the later first.
 SELECT m.id AS id
-FROM messages_fts
-JOIN messages AS m ON m.id = messages_fts.rowid
-WHERE messages_fts MATCH :match AND /*search_filter*/
-ORDER BY m.timestamp DESC, messages_fts.rank, m.id DESC LIMIT :limit OFFSET :offset;
+/*matched*/
+ORDER BY m.timestamp DESC, m.id DESC LIMIT :limit OFFSET :offset;
 
 -- name: search_oldest
 -- Matches by the time of the message, the earlier first.
 SELECT m.id AS id
-FROM messages_fts
-JOIN messages AS m ON m.id = messages_fts.rowid
-WHERE messages_fts MATCH :match AND /*search_filter*/
-ORDER BY m.timestamp, messages_fts.rank, m.id LIMIT :limit OFFSET :offset;
+/*matched*/
+ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
 -- name: scanned
 -- Rows whose lower-cased texts fulfil a condition, which is put in at each search.
@@ -144,6 +138,10 @@ ORDER BY m.timestamp DESC, m.id DESC;
 /*waiting*/
 ORDER BY m.timestamp, m.id;
 
+-- name: rows_to_index
+-- The next rows with what their words are taken from.
+SELECT id, content, tool_name, tool_calls FROM messages WHERE id > :after ORDER BY id LIMIT :rows;
+
 -- name: fetch_hits
 -- Hits in the order of a list of ids, each with the message before and the one after it: one query for all of them.
 SELECT
@@ -166,6 +164,12 @@ LEFT JOIN messages AS after ON after.id = (
 )
 LEFT JOIN search_texts AS after_text ON after_text.id = after.id
 ORDER BY hit.key;
+
+-- name: matched
+-- Rows with the words of a query, which the index knows.
+FROM messages_fts
+JOIN messages AS m ON m.id = messages_fts.rowid
+WHERE messages_fts MATCH :match AND /*search_filter*/;
 
 -- name: text_contains
 -- A text that stands for itself, in the lower-cased texts of a row.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aip_hermes.database import Connection
+from aip_hermes.database import Connection, Listed
 from aip_hermes.database.queries import Query
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.search.in_rows import match_query, weighed, words_condition
 from aip_hermes.embedded.session_db.search.index import state_of
 from aip_hermes.embedded.session_db.search.language import Node, has_cjk, loosened, parse, terms
 from aip_hermes.embedded.session_db.search.matching import Condition, match_expression
@@ -59,7 +59,7 @@ class Search:
         lists = {"sources": self.sources, "excluded": self.excluded, "roles": self.roles}
         return {
             "include_inactive": int(self.include_inactive),
-            **{name: None if chosen is None else json.dumps(chosen) for name, chosen in lists.items()},
+            **{name: None if chosen is None else Listed(chosen) for name, chosen in lists.items()},
         }
 
 
@@ -96,7 +96,7 @@ def find(connection: Connection, search: Search, *, use_index: bool = True) -> l
     state = state_of(connection) if use_index else None
     if state is None or state.indexed_through is None or state.waiting > _WAITING:
         return _scanned(connection, search, tree)
-    if has_cjk(tree) or all(term.wordless for term in terms(tree)):
+    if has_cjk(tree) or not _has_words(connection, tree):
         return _scanned(connection, search, tree)
     found = _indexed(connection, search, tree, waiting_after=state.indexed_through if state.waiting else None)
     if not found and _may_be_part_of_word(tree) and not _any(connection, search, tree):
@@ -125,19 +125,27 @@ def _indexed(connection: Connection, search: Search, tree: Node, *, waiting_afte
 
 
 def _match(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int) -> list[int]:
-    parameters = {**search.parameters, "match": match_expression(tree)}
+    in_rows = words_condition(tree) if connection.engine == "postgres" else None
+    expression = match_expression(tree) if in_rows is None else match_query(tree)
+    parameters = {**search.parameters, "match": expression, **(in_rows.parameters if in_rows else {})}
+
+    def matches(name: str, page: Mapping[str, int]) -> list[dict[str, Any]]:
+        query = QUERIES[name] if in_rows is None else _with_condition(QUERIES[name], "", postgres=in_rows.sql)
+        return connection.execute(query, {**parameters, **page})
+
     if search.sort in ("newest", "oldest"):
-        rows = connection.execute(QUERIES[f"search_{search.sort}"], {**parameters, "limit": limit, "offset": offset})
-        return [row["id"] for row in rows]
+        return [row["id"] for row in matches(f"search_{search.sort}", {"limit": limit, "offset": offset})]
     found: list[int] = []
     while limit > 0:
         block, within = divmod(offset, RANKED)
         page = {"block": RANKED, "block_start": block * RANKED, "limit": min(limit, RANKED - within), "offset": within}
-        rows = connection.execute(QUERIES["search_ranked"], {**parameters, **page})
-        found += [row["id"] for row in rows]
-        if len(rows) < page["limit"]:
+        rows = matches("search_ranked", page)
+        # One engine weighs by itself and gives the page, the other gives the block.
+        best = [row["id"] for row in rows] if in_rows is None else weighed(rows, tree)[within : within + page["limit"]]
+        found += best
+        if len(best) < page["limit"]:
             break
-        limit, offset = limit - len(rows), offset + len(rows)
+        limit, offset = limit - len(best), offset + len(best)
     return found
 
 
@@ -157,6 +165,13 @@ def _waiting(connection: Connection, search: Search, tree: Node, *, after: int) 
     rows = connection.execute(QUERIES[name], {**search.parameters, "after": after})
     texts = ("content", "tool_name", "tool_calls")
     return [row["id"] for row in rows if fits(tree, [folded_words(_text(row[text]) or "") for text in texts])]
+
+
+def _has_words(connection: Connection, tree: Node) -> bool:
+    """Whether the index knows anything of what is asked for."""
+    if connection.engine == "postgres":
+        return match_query(tree) is not None
+    return not all(term.wordless for term in terms(tree))
 
 
 def _any(connection: Connection, search: Search, tree: Node) -> bool:
@@ -188,7 +203,7 @@ def _hits(
         return []
     wanted = list(terms(tree))
     show = marked_snippet if marked else excerpt
-    parameters = {"ids": json.dumps(list(ids)), "include_inactive": int(search.include_inactive)}
+    parameters = {"ids": Listed(ids), "include_inactive": int(search.include_inactive)}
     hits = []
     for row in connection.execute(QUERIES["fetch_hits"], parameters):
         content = _text(row["content"])
@@ -210,6 +225,6 @@ def _context(row: Mapping[str, Any], content: str | None) -> list[dict[str, Any]
     return [{"role": role, "content": (text or "")[:_CONTEXT_CHARS]} for role, text in neighbours if role is not None]
 
 
-def _text(stored: bytes | None) -> str | None:
-    """Return a text that came as bytes, which may end inside a letter."""
-    return None if stored is None else scrubbed(stored.decode("utf-8", "ignore"))
+def _text(stored: bytes | str | None) -> str | None:
+    """Return a text; one that came as bytes may end inside a letter."""
+    return scrubbed(stored.decode("utf-8", "ignore")) if isinstance(stored, bytes) else stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
@@ -28,18 +28,20 @@ def match_expression(node: Node) -> str:
 class Condition:
     """SQL on lower-cased text, and its parameters: terms as substrings, phrases to the letter.
 
-    contains: SQL that tells whether the parameter `{parameter}` is in the text.
+    contains: SQL that tells whether the parameter `{parameter}` is in the text. forms: what to look for there, any of
+    which will do; where there is nothing to look for, a term is fulfilled.
     """
 
-    def __init__(self, node: Node, *, contains: str) -> None:
+    def __init__(self, node: Node, *, contains: str, forms: Callable[[Term], Sequence[str]] | None = None) -> None:
         self.parameters: dict[str, str] = {}
+        self._forms = forms or (lambda term: written_as(term.text))
         self._contains_sql = contains
         self.sql = self._of(node)
 
     def _of(self, node: Node) -> str:
         match node:
-            case Term(text, _):
-                return _balanced([self._contains(form) for form in written_as(text)], "OR")
+            case Term():
+                return _balanced([self._contains(form) for form in self._forms(node)] or ["TRUE"], "OR")
             case All(parts):
                 return _balanced([self._of(part) for part in parts], "AND")
             case Either(parts):

@@ -1,0 +1,201 @@
+"""Words that stand in the rows themselves, for an engine that has no index of words of its own making: PostgreSQL.
+
+What a text and a word is, is decided here as it is for the other engine; the server keeps the words, finds rows by them
+and looks at their order.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from aip_hermes.database.connection import Connection, Listed
+from aip_hermes.embedded.session_db.columns import BYTES_MARK, JSON_MARK
+from aip_hermes.embedded.session_db.json_text import json_value
+from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
+from aip_hermes.embedded.session_db.search.matching import Condition
+from aip_hermes.embedded.session_db.search.words import folded_words
+
+__all__ = ["kept_with", "match_query", "rewrite", "weighed", "words_condition"]
+
+_KEY_CHARS: Final = 255
+"""Longer words are known to the index by their beginning."""
+_MOST_KEY_BYTES: Final = 900_000
+"""An entry of the index holds a little more; of a text with more different words the order of words tells alone."""
+_NOT_TEXT: Final = frozenset({"type", "data", "url", "image_url", "media_type"})
+_SATURATION: Final = 1.2
+_LENGTH_WEIGHT: Final = 0.75
+_LEAST_WEIGHT: Final = 1e-6
+
+
+def kept_with(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an insert: the content as a column of texts holds it, and all that a search reads."""
+    calls_text = _calls_text(values["tool_calls"])
+    typed, content_text = _typed(values["content"])
+    texts = (
+        typed if content_text is None else content_text,
+        values["tool_name"],
+        values["tool_calls"] if calls_text is None else calls_text,
+    )
+    return {**values, "content": typed, "content_text": content_text, "calls_text": calls_text, **_words(texts)}
+
+
+def rewrite(connection: Connection, *, after: int, rows: int) -> int | None:
+    """Take the words of the next rows from their texts again. Returns the last row id, None where there is no more."""
+    last: int | None = None
+    for row in connection.execute(QUERIES["rows_to_index"], {"after": after, "rows": rows}):
+        kept = kept_with(row)
+        connection.execute(QUERIES["index_texts"], kept)
+        last = row["id"]
+    return last
+
+
+def match_query(node: Node) -> str | None:
+    """Return what the index is asked: a query that every match fulfils. None where a term has no word to look up."""
+    if any(not folded_words(term.text) for term in _all_terms(node)):
+        return None
+    return _match(node)
+
+
+def words_condition(node: Node) -> Condition:
+    """Return what is looked at in each row that the index names: the words in their order."""
+    return Condition(node, contains="strpos(m.folded, :{parameter}) > 0", forms=_as_folded)
+
+
+def weighed(rows: Sequence[Mapping[str, Any]], node: Node) -> list[int]:
+    """Return the ids of matches, the best fit first and then the newer; the weight is Okapi BM25 among these rows."""
+    patterns = [
+        re.compile(re.escape(form.rstrip()) + ("(?= )" if form.endswith(" ") else ""))
+        for term in dict.fromkeys(_all_terms(node))
+        for form in _as_folded(term)
+    ]
+    counted = [(row["id"], row["folded"].count(" "), [len(p.findall(row["folded"])) for p in patterns]) for row in rows]
+    average = sum(length for _, length, _ in counted) / len(counted) if counted else 1.0
+    weights = [_weight(len(counted), sum(1 for _, _, found in counted if found[n])) for n in range(len(patterns))]
+
+    def score(length: int, found: Sequence[int]) -> float:
+        spread = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / (average or 1.0))
+        return sum(w * n * (_SATURATION + 1) / (n + spread) for w, n in zip(weights, found, strict=True))
+
+    return [-older for _, older in sorted((-score(length, found), -row_id) for row_id, length, found in counted)]
+
+
+def _weight(rows: int, holding: int) -> float:
+    rarity = (rows - holding + 0.5) / (holding + 0.5)
+    return math.log(rarity) if rarity > 1 else _LEAST_WEIGHT
+
+
+def _typed(content: object) -> tuple[str | None, str | None]:
+    """Return a content as a text, and the text that a person would look for where that is another one."""
+    if content is None:
+        return None, None
+    if isinstance(content, bytes):
+        return BYTES_MARK + base64.b64encode(content).decode("ascii"), ""
+    if not isinstance(content, str):
+        return JSON_MARK + json.dumps(content), _atom(content)
+    if content.startswith(BYTES_MARK):
+        return content, ""
+    if content.startswith(JSON_MARK):
+        text = content[len(JSON_MARK) :]
+        parts = _tree(json_value(text, default=text))
+        return content, "\n".join(
+            _atom(part) for name, part in parts if isinstance(part, str) and name not in _NOT_TEXT
+        )
+    return content, None
+
+
+def _calls_text(calls: str | None) -> str | None:
+    """Return names and values in calls whose JSON has escapes, else None: then the calls are their own text."""
+    # Escaped quotes stand between words; every other escape has to be read.
+    if calls is None or "\\" not in calls.replace('\\"', ""):
+        return None
+    return "\n".join(_named(name, _argument(value)) for name, value in _tree(json_value(calls, default=calls)))
+
+
+def _argument(value: object) -> str:
+    """Return a value as a text; one that is JSON itself, as arguments are, gives its own names and values."""
+    if isinstance(value, str) and value.lstrip(" ").startswith(("[", "{")):
+        inside = json_value(value)
+        if inside is not None:
+            return "\n".join(_named(name, _atom(part)) for name, part in _tree(inside))
+    return _atom(value)
+
+
+def _tree(value: object, name: str | None = None) -> Iterator[tuple[str | None, object]]:
+    """Yield a value and all that is in it, each with the name that it has in an object."""
+    ahead = [(name, value)]
+    while ahead:
+        name, value = ahead.pop()
+        yield name, value
+        if isinstance(value, Mapping):
+            ahead += reversed(list(value.items()))
+        elif isinstance(value, list):
+            ahead += [(None, part) for part in reversed(value)]
+
+
+def _named(name: str | None, text: str) -> str:
+    return text if name is None else f"{name} {text}"
+
+
+def _atom(value: object) -> str:
+    match value:
+        case str():
+            return value.replace("\0", " ")
+        case bool():
+            return str(int(value))
+        case int() | float():
+            return str(value)
+        case _:
+            return ""
+
+
+def _words(texts: Sequence[str | None]) -> dict[str, Any]:
+    per_text = [[_plain(word) for word in folded_words(text or "")] for text in texts]
+    different = sorted({word[:_KEY_CHARS] for words in per_text for word in words})
+    size = sum(len(word.encode()) for word in different)
+    return {
+        "folded": "\n".join(f" {' '.join(words)} " for words in per_text),
+        "words": Listed(different) if size <= _MOST_KEY_BYTES else None,
+    }
+
+
+def _plain(word: str) -> str:
+    # A few letters fold to several words, and one word they stay.
+    return word.replace(" ", "_") if " " in word else word
+
+
+def _as_folded(term: Term) -> list[str]:
+    words = [_plain(word) for word in folded_words(term.text)]
+    return [f" {' '.join(words)}{'' if term.prefix else ' '}"] if words else []
+
+
+def _match(node: Node) -> str:
+    match node:
+        case Term(text, prefix):
+            words = [_plain(word) for word in folded_words(text)]
+            keys = [f"'{word[:_KEY_CHARS]}'" for word in words]
+            if prefix:
+                keys[-1] += ":*"
+            return f"({' & '.join(keys)})"
+        case All(parts):
+            return f"({' & '.join(_match(part) for part in parts)})"
+        case Either(parts):
+            return f"({' | '.join(_match(part) for part in parts)})"
+        case Without(kept, _):
+            return _match(kept)
+
+
+def _all_terms(node: Node) -> Iterator[Term]:
+    match node:
+        case Term():
+            yield node
+        case Without(kept, dropped):
+            yield from chain.from_iterable(_all_terms(part) for part in (kept, *dropped))
+        case All(parts) | Either(parts):
+            yield from chain.from_iterable(_all_terms(part) for part in parts)

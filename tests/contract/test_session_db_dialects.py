@@ -1,0 +1,72 @@
+"""The session store's schema and queries as PostgreSQL takes them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+import pytest
+
+from aip_hermes.database import migrations
+from aip_hermes.database.postgres.ddl import translated_ddl
+from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.store_file import KIND
+from tests.support.postgres import untyped
+
+OF_THE_FILE_ALONE: Final = frozenset(
+    {
+        "check_search_index",
+        "create_append_trigger",
+        "create_delete_trigger",
+        "create_rewrite_trigger",
+        "create_search_index",
+        "create_unwrite_trigger",
+        "note_indexed",
+        "unindex_old",
+        "waiting",
+        "waiting_newest",
+        "waiting_oldest",
+    }
+)
+"""The index of words that a file has beside its rows; on PostgreSQL the words are in the rows."""
+
+PARTS: Final = frozenset(
+    {
+        "given_id",
+        "is_empty",
+        "listable",
+        "listed_columns",
+        "listed_tip",
+        "listing_filter",
+        "matched",
+        "message_columns",
+        "next_segment",
+        "scanned",
+        "search_filter",
+        "text_contains",
+        "texts_change",
+        "told_more",
+    }
+)
+"""What stands inside other queries."""
+
+COMMANDS: Final = frozenset({"make_doomed", "optimize_search_index"})
+"""What a server prepares no plan for."""
+
+
+@pytest.mark.requirement("sessions:postgres:written-once")
+def test_the_schema_and_every_query_of_the_session_store_are_taken_as_they_are(postgres_dsn: str) -> None:
+    refused: dict[str, str] = {}
+    with psycopg.connect(postgres_dsn, autocommit=True) as raw:
+        for migration in migrations.load(KIND.migrations, dialect="postgres", translate=translated_ddl):
+            raw.execute(migration.sql.encode())
+        raw.execute((QUERIES["make_doomed"].postgres or QUERIES["make_doomed"]).encode())
+        for name, query in QUERIES.items():
+            if name in OF_THE_FILE_ALONE | PARTS | COMMANDS:
+                continue
+            text = (query.postgres or query).replace("{condition}", "TRUE")
+            try:
+                raw.execute(f"PREPARE {name} AS {untyped(text)}".encode())
+            except psycopg.Error as error:
+                refused[name] = str(error)
+    assert not refused, "\n".join(f"{k}: {v}" for k, v in refused.items())
