@@ -28,6 +28,7 @@ from aip_hermes.database.failures import StoreClosed, StoreRefused, StoreUnavail
 from aip_hermes.database.head import stated_id
 from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.sqlite import Thread, connect, open_thread, tables_in
+from aip_hermes.database.telling import tell
 from aip_hermes.database.transaction import commit_together, in_transaction
 from aip_hermes.ports import Clock, SystemClock
 
@@ -219,7 +220,7 @@ class Database:
             failure = translated(error) if isinstance(error, sqlite3.Error) else error
             results, notes = [(False, failure)] * len(batch), ()
         self._commit_waiting()
-        self._tell(notes)
+        tell(self._committed, notes)
         for write, (done, value) in zip(batch, results, strict=True):
             if write.answer.cancelled():
                 continue
@@ -227,16 +228,6 @@ class Database:
                 write.answer.set_result(value)
             else:
                 write.answer.set_exception(value)
-
-    def _tell(self, notes: Sequence[Note]) -> None:
-        listener = self._committed
-        if listener is None:
-            return
-        for note in notes:
-            try:
-                listener(note)
-            except Exception as error:  # who listens can't undo a commit, nor keep its caller waiting
-                log.error("database.listener_broken", note=note[0], error_type=type(error).__name__, exc_info=error)
 
     async def _hop(self, thread: Thread, function: Callable[[sqlite3.Connection], T]) -> T:
         try:

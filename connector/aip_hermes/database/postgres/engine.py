@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
 import psycopg
-import structlog
 from psycopg import errors, sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
@@ -33,12 +32,12 @@ from aip_hermes.database.postgres.dialect import in_rows, parameters, translated
 from aip_hermes.database.postgres.failures import must_be_repeated, translated
 from aip_hermes.database.postgres.listening import Listener, publish
 from aip_hermes.database.postgres.transaction import READ, WRITE, CommitLost, Raw, fate, in_transaction
+from aip_hermes.database.telling import tell
 from aip_hermes.ports import Clock, SystemClock
 
 __all__ = ["PostgresDatabase"]
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 _TRIES: Final = 40
@@ -161,7 +160,7 @@ class PostgresDatabase:
         if self._read_only:
             raise StoreUnavailable("the store was opened for reading only")
         result, notes = await self._run(lambda: self._writing(function))
-        self._tell(notes)
+        tell(self._committed, notes)
         return result
 
     async def vacuum(self) -> None:
@@ -345,16 +344,6 @@ class PostgresDatabase:
         raw.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self._schema)))
         if self._read_only:
             raw.execute(b"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-
-    def _tell(self, notes: Sequence[Note]) -> None:
-        listener = self._committed
-        if listener is None:
-            return
-        for note in notes:
-            try:
-                listener(note)
-            except Exception as error:  # who listens can't undo a commit, nor keep its caller waiting
-                log.error("database.listener_broken", note=note[0], error_type=type(error).__name__, exc_info=error)
 
 
 def _answered(error: psycopg.OperationalError) -> bool:

@@ -18,6 +18,7 @@ import psycopg
 import structlog
 
 from aip_hermes.database.connection import MISSED, Note
+from aip_hermes.database.telling import tell
 
 __all__ = ["Listener", "publish"]
 
@@ -83,10 +84,4 @@ class Listener:
     def _pass_on(self, note: Note) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._tell, note)
-
-    def _tell(self, note: Note) -> None:
-        try:
-            self._heard(note)
-        except Exception as error:  # one broken hearer must not deafen the others
-            log.error("database.hearer_broken", note=note[0], error_type=type(error).__name__, exc_info=error)
+                self._loop.call_soon_threadsafe(tell, self._heard, (note,))
