@@ -230,6 +230,22 @@ def test_a_damaged_index_is_a_failure_that_a_repair_mends(tmp_path: Path) -> Non
     assert (len(json_lines(found.stdout)), found.stderr) == (3, "")
 
 
+@pytest.mark.requirement("sessions-command:mendable")
+def test_a_number_that_makes_no_sense_is_one_sentence_and_removes_nothing(tmp_path: Path) -> None:
+    folder = filled_folder(tmp_path)
+    before = sessions("list", "--all", "--data", folder).stdout
+    prune = ("prune", "--data", folder, "--older-than", "0s")
+
+    for arguments in (
+        (*prune, "--min-cost", "nan"), (*prune, "--title-like", "x" * 2_000),
+        ("list", "--data", folder, "--offset", "9" * 30), ("search", "x", "--data", folder, "--offset", "9" * 30),
+    ):  # fmt: skip
+        refused = sessions(*arguments)
+        assert (refused.returncode in (1, 2), refused.stdout, "Traceback" in refused.stderr) == (True, "", False)
+    assert told(sessions(*prune, "--dry-run", "--max-tokens", "9" * 30))["total"] == 1
+    assert sessions("list", "--all", "--data", folder).stdout == before
+
+
 @pytest.mark.requirement("sessions-command:progress")
 def test_a_terminal_shows_how_far_it_is_and_a_pipe_does_not(tmp_path: Path) -> None:
     folder, file = filled_folder(tmp_path / "data"), tmp_path / "all.jsonl"

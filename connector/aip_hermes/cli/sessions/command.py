@@ -24,7 +24,7 @@ _data = click.option(
     help="Of `aip-hermes hermes` or of `aip-hermes up`.",
 )
 _PAGE = click.IntRange(1, 10_000)
-_FROM = click.IntRange(0)
+_FROM = click.IntRange(0, 10**12)
 
 
 @click.group()

@@ -10,6 +10,7 @@ from aip_hermes.cli.aipctl.terminal import say
 from aip_hermes.cli.ready import announce
 from aip_hermes.cli.sessions.place import reading, store_in, writing
 from aip_hermes.cli.sessions.progress import counting
+from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.embedded.session_db.selection import Selection, selected
 from aip_hermes.ports import SystemClock
 
@@ -27,7 +28,10 @@ async def run_prune_sessions(
     """Remove what matches, or count it; print one JSON line. Raises SessionsRefused, StoreFailure."""
     path = store_in(folder)
     days = older_than_ms / _DAY_MS
-    chosen = Selection.older(days, now=SystemClock().now_ms() / 1000, source=source, **filters)
+    try:
+        chosen = Selection.older(days, now=SystemClock().now_ms() / 1000, source=source, **filters)
+    except ValueError as error:
+        raise SessionsRefused(f"{error}; nothing was removed") from None
     with reading(path) as connection:
         matching = len(selected(connection, chosen, ended=True))
         still_open = len(selected(connection, chosen, ended=False))
