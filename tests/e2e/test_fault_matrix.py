@@ -46,8 +46,11 @@ DONE: Mapping[str, Look] = {
     "session_fork": ("applied", "child_found"),
     "session_chat": ("applied", "reply_stored"),
     "session_chat_stream": ("applied", "reply_stored"),
+    "chat": ("applied", "reply_stored"),
+    "chat_stream": ("applied", "reply_stored"),
     "run_start": ("applied", "run_found"),
     "responses": ("applied", "text_found"),
+    "responses_stream": ("applied", "text_found"),
     "job_create": ("applied", "job_found"),
     "job_update": ("applied", "values_found"),
     "job_delete": ("applied", "target_gone"),
@@ -60,8 +63,11 @@ MISSED: Mapping[str, Looks] = {
     "session_fork": (EARLY, ("not_applied", "no_child")),
     "session_chat": (EARLY, ("not_applied", "nothing_stored")),
     "session_chat_stream": (EARLY, ("not_applied", "nothing_stored")),
+    "chat": (EARLY, ("not_applied", "nothing_stored")),
+    "chat_stream": (EARLY, ("not_applied", "nothing_stored")),
     "run_start": (("indeterminate", "not_found"),) * 2,
     "responses": (("indeterminate", "not_found"),) * 2,
+    "responses_stream": (("indeterminate", "not_found"),) * 2,
     "job_create": (("indeterminate", "not_found"),) * 2,
     "job_update": (("indeterminate", "values_as_before"),) * 2,
     "job_delete": (("indeterminate", "target_found"),) * 2,
@@ -79,6 +85,8 @@ NO_TURN = Never("no transcript is compressed by it")
 AT_ONCE = Never("it is answered before anything is written")
 NO_QUIRKS = Never("the quirks are those of sessions")
 SESSIONS = tuple(name for name in OPERATIONS if name.startswith("session_"))
+STREAMS = ("session_chat_stream", "chat_stream", "responses_stream")
+TURNS = ("session_chat", "session_chat_stream", "chat", "chat_stream")
 NO_HALVES = Never("it is one step at the endpoint")
 
 
@@ -97,8 +105,8 @@ TABLE: Mapping[str, Row] = {
     "late-answer": dict.fromkeys(DONE, (RUNNING, CERTAIN)),
     "locked-database": {**dict.fromkeys(DONE, (RUNNING, CERTAIN)), "run_start": AT_ONCE},
     "refused-database": dict.fromkeys(DONE, (REFUSED, REFUSED)),
-    "stalled-stream": only(ONE_ANSWER, session_chat_stream=(DONE["session_chat_stream"],) * 2),
-    "no-terminal-event": only(ONE_ANSWER, session_chat_stream=(DONE["session_chat_stream"],) * 2),
+    "stalled-stream": only(ONE_ANSWER, **{name: (DONE[name],) * 2 for name in STREAMS}),
+    "no-terminal-event": only(ONE_ANSWER, **{name: (DONE[name],) * 2 for name in STREAMS}),
     "compress": only(
         NO_TURN,
         session_chat=(DONE["session_chat"],) * 2,
@@ -110,12 +118,11 @@ TABLE: Mapping[str, Row] = {
         session_chat_stream=(DONE["session_chat_stream"],) * 2,
     ),
     "gone meanwhile": {
-        **dict.fromkeys(("session_create", "run_start", "responses", "job_create"), MAKES),
+        **dict.fromkeys(("session_create", "run_start", "responses", "responses_stream", "job_create"), MAKES),
         "session_patch": ROW_GONE,
         "session_delete": (DONE["session_delete"],) * 2,
         "session_fork": (("indeterminate", "source_gone"),) * 2,
-        "session_chat": ROW_GONE,
-        "session_chat_stream": ROW_GONE,
+        **dict.fromkeys(TURNS, ROW_GONE),
         "job_update": TARGET_GONE,
         "job_delete": (DONE["job_delete"],) * 2,
         "job_pause": TARGET_GONE,
@@ -126,10 +133,9 @@ TABLE: Mapping[str, Row] = {
         "session_patch": ANOTHER,
         "session_delete": ANOTHER,
         "session_fork": ANOTHER,
-        "session_chat": ANOTHER,
-        "session_chat_stream": ANOTHER,
+        **dict.fromkeys(TURNS, ANOTHER),
         "run_start": (("indeterminate", "not_found"),) * 2,
-        "responses": MAKES,
+        **dict.fromkeys(("responses", "responses_stream"), MAKES),
         **dict.fromkeys(("job_create", "job_update", "job_delete", "job_pause"), OTHER_ID),
     },
     "changed meanwhile": {
@@ -137,8 +143,7 @@ TABLE: Mapping[str, Row] = {
         "session_create": (DONE["session_create"],) * 2,
         "session_patch": (("indeterminate", "changed_by_others"),) * 2,
         "session_fork": (("indeterminate", "ended_by_another"),) * 2,
-        "session_chat": (EARLY, ("not_applied", "message_missing")),
-        "session_chat_stream": (EARLY, ("not_applied", "message_missing")),
+        **dict.fromkeys(TURNS, (EARLY, ("not_applied", "message_missing"))),
         "job_update": (("indeterminate", "changed"),) * 2,
     },
     "lost-answer, with every quirk": only(NO_QUIRKS, **{name: (DONE[name],) * 2 for name in SESSIONS}),

@@ -156,4 +156,10 @@ PROMISES = (
         sentence="Where a turn can only be looked for by time, or not all of a transcript is shown, that it is missing"
         " proves nothing.",
     ),
+    Promise(
+        id="reconcile:verdict:runs",
+        source="design §5 (runs); issue 5 (reconciliation)",
+        sentence="A stop of a run, and an answer to what a run asked, whose own answers were lost, are told by the run"
+        " as far as it tells them; the rest stays open.",
+    ),
 )

@@ -150,8 +150,17 @@ OPERATIONS: Mapping[str, Kind] = {
     ),
     "session_chat": Kind(fault="session_chat", values=_turn, happened=_replied),
     "session_chat_stream": Kind(fault="session_chat_stream", values=_turn, happened=_replied),
+    "chat": Kind(
+        fault="chat_completions", values=lambda c: {"session_id": c.source, "prompt": c.asked}, happened=_replied
+    ),
+    "chat_stream": Kind(
+        fault="chat_completions",
+        values=lambda c: {"session_id": c.source, "messages": [{"role": "user", "content": c.asked}]},
+        happened=_replied,
+    ),
     "run_start": Kind(fault="runs", values=lambda c: {"session_id": c.made, "input": c.asked}, happened=_asked_run),
     "responses": Kind(fault="responses", values=lambda c: {"input": c.asked}, happened=_responded),
+    "responses_stream": Kind(fault="responses", values=lambda c: {"input": c.asked}, happened=_responded),
     "job_create": Kind(
         fault="job_create",
         values=lambda c: {"name": f"{c.name}, made", "schedule": "0 3 1 1 *", "prompt": "Summarise."},
