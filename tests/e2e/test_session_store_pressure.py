@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from aip_hermes.database import StoreUnavailable
 from aip_hermes.embedded import SessionDB
 from tests.support.crash_stage import Forks, HermesServer, running_forks
 from tests.support.embedded_endpoint import code_of
@@ -158,3 +159,19 @@ async def test_others_are_served_while_a_transcript_of_fifty_thousand_is_read(tm
         assert len(waits) >= 5
         assert statistics.median(waits) < read_s / 8
         assert max(waits) < read_s / 2
+
+
+@pytest.mark.requirement("session_db:open:refused")
+async def test_a_store_on_a_file_system_that_nobody_can_write_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    with small_disk(folder):
+        async with SessionDB(folder / "state.db") as db:
+            await db.create_session("s", "cli")
+            await db.append_message("s", "user", "a word")
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        async with SessionDB(folder / "state.db", read_only=True) as db:
+            assert [hit["session_id"] for hit in await db.search_messages("word")] == ["s"]
+            with pytest.raises(StoreUnavailable):
+                await db.append_message("s", "user", "no")
+        assert [entry.name for entry in folder.iterdir()] == ["state.db"]

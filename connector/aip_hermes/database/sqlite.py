@@ -7,6 +7,7 @@ range of aiosqlite in the project file is what this module was tested with.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -86,9 +87,9 @@ def connect(
     path: Path, *, read_only: bool, busy_s: float, prepare: Callable[[sqlite3.Connection], Any]
 ) -> sqlite3.Connection:
     """Open `path` and run `prepare` on it first. The connection, one thread's at a time, is closed when that fails."""
-    mode = "ro" if read_only else "rwc"
+    way = ("mode=ro&immutable=1" if _rests_for_good(path) else "mode=ro") if read_only else "mode=rwc"
     raw = sqlite3.connect(
-        f"file:{quote(str(path))}?mode={mode}",
+        f"file:{quote(str(path))}?{way}",
         uri=True,
         isolation_level=None,
         timeout=busy_s,
@@ -117,6 +118,16 @@ async def open_thread(
         # The thread reports its end to this loop, which must still be there to hear it.
         await asyncio.shield(asyncio.to_thread(thread.join, _END_S))
         raise
+
+
+def _rests_for_good(path: Path) -> bool:
+    """Whether a file lies whole where nobody can write, and where the engine can't make the index of a log."""
+    try:
+        if not os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+            return False
+    except (AttributeError, OSError):
+        return False
+    return not any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-shm", "-journal"))
 
 
 def tables_in(path: Path) -> int:
