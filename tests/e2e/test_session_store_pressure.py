@@ -169,7 +169,7 @@ async def test_a_store_on_a_file_system_that_nobody_can_write_is_read(tmp_path: 
         async with SessionDB(folder / "state.db") as db:
             await db.create_session("s", "cli")
             await db.append_message("s", "user", "a word")
-        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(folder)], check=True)
         async with SessionDB(folder / "state.db", read_only=True) as db:
             assert [hit["session_id"] for hit in await db.search_messages("word")] == ["s"]
             with pytest.raises(StoreUnavailable):
