@@ -9,9 +9,11 @@ import pytest
 
 from aip_hermes.database import migrations
 from aip_hermes.database.postgres.ddl import translated_ddl
+from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.store_file import KIND
 from tests.support.postgres import untyped
+from tests.support.session_stores import chain
 
 OF_THE_FILE_ALONE: Final = frozenset(
     {
@@ -34,6 +36,7 @@ PARTS: Final = frozenset(
     {
         "given_id",
         "is_empty",
+        "join_in_order",
         "listable",
         "listed_columns",
         "listed_tip",
@@ -70,3 +73,12 @@ def test_the_schema_and_every_query_of_the_session_store_are_taken_as_they_are(p
             except psycopg.Error as error:
                 refused[name] = str(error)
     assert not refused, "\n".join(f"{k}: {v}" for k, v in refused.items())
+
+
+@pytest.mark.requirement("sessions:postgres:written-once")
+async def test_a_long_chain_of_compressions_is_one_entry_of_a_listing_there_too(postgres_dsn: str) -> None:
+    ids = [f"s{number:03}" for number in range(103)]
+    async with SessionDB(postgres_dsn) as db:
+        await chain(db, *ids)
+        listed = await db.list_sessions_rich(order_by_last_active=True)
+    assert [(row["id"], row["_lineage_root_id"]) for row in listed] == [(ids[-1], ids[0])]

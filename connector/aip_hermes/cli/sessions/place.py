@@ -15,11 +15,10 @@ from aip_hermes.cli.sessions.refused import SessionsRefused
 from aip_hermes.database import Connection, StoreRefused, Untouched, open_untouched
 from aip_hermes.embedded.folder import LOCK_NAME, STORE_NAME
 from aip_hermes.embedded.session_db import SessionDB
-from aip_hermes.embedded.session_db.store_file import APPLICATION_ID
+from aip_hermes.embedded.session_db.store_file import KIND
 
 __all__ = ["looking", "reading", "store_in", "writing"]
 
-_MIGRATIONS: Final = "aip_hermes.embedded.session_db.migrations"
 _OF_UP: Final = "hermes"
 
 
@@ -41,7 +40,9 @@ def store_in(folder: Path) -> Path:
 @contextmanager
 def looking(path: Path) -> Iterator[Untouched]:
     """Open the store for reading alone, whatever its schema. Raises StoreUnavailable, StoreRefused."""
-    with open_untouched(path, migrations=_MIGRATIONS, application_id=APPLICATION_ID, lock_name=LOCK_NAME) as found:
+    with open_untouched(
+        path, migrations=KIND.migrations, application_id=KIND.application_id, lock_name=LOCK_NAME
+    ) as found:
         yield found
 
 

@@ -28,46 +28,9 @@ AND (
 AND (:any_workspace = 1 OR COALESCE(root.git_repo_root, root.cwd) = :workspace)
 AND (:min_message_count <= 0 OR root.message_count >= :min_message_count)
 
--- name: list_roots_by_activity
--- Rows that stand for a conversation, the one with the newest activity anywhere in its chain first.
-SELECT /*listed_columns*/,
-    /*listed_tip*/ AS tip_id
-FROM sessions AS s
-JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
-    WITH RECURSIVE up (id, hop) AS (
-        SELECT s.id, 0
-        UNION ALL
-        SELECT above.id, hop + 1
-        FROM up
-        JOIN sessions AS child ON child.id = up.id AND child.edge IS NULL AND child.source <> 'tool'
-        JOIN sessions AS above ON above.id = child.parent_session_id AND above.end_reason = 'compression'
-        WHERE hop < 100
-    )
-    SELECT id FROM up ORDER BY hop DESC LIMIT 1
-) END
-LEFT JOIN sessions AS parent ON parent.id = root.parent_session_id
-WHERE (s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
-    -- A segment that went on later than it was active itself stands for nothing: seen before its chain is followed.
-    SELECT 1 FROM sessions AS later
-    WHERE later.parent_session_id = s.id AND later.edge IS NULL AND later.source <> 'tool'
-      AND (later.active_at > s.active_at OR (later.active_at = s.active_at AND later.id > s.id))
-  ))
-  AND /*listable*/ AND /*listing_filter*/
-  AND (root.end_reason IS NULL OR root.end_reason <> 'compression' OR NOT EXISTS (
-    WITH RECURSIVE tree (id, hop) AS (
-        SELECT root.id, 0
-        UNION ALL
-        SELECT child.id, hop + 1
-        FROM tree
-        JOIN sessions AS above ON above.id = tree.id AND above.end_reason = 'compression'
-        JOIN sessions AS child ON child.parent_session_id = above.id AND child.edge IS NULL AND child.source <> 'tool'
-        WHERE hop < 100
-    )
-    SELECT 1 FROM tree JOIN sessions AS member ON member.id = tree.id
-    WHERE member.active_at > s.active_at OR (member.active_at = s.active_at AND member.id > s.id)
-  ))
-ORDER BY s.active_at DESC, root.started_at DESC, root.id DESC
-LIMIT :limit OFFSET :offset;
+-- name: join_in_order
+-- The server finds the order of work itself.
+JOIN;
 
 -- name: roots_of
 -- Of each given row the first segment of its chain.

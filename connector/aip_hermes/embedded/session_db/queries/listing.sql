@@ -53,12 +53,16 @@ CASE WHEN :project = 1 AND root.end_reason = 'compression' THEN (
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1
 ) END
 
+-- name: join_in_order
+-- A join that keeps the order of its tables as the order of work.
+CROSS JOIN;
+
 -- name: list_roots_by_activity
 -- Rows that stand for a conversation, the one with the newest activity anywhere in its chain first.
 SELECT /*listed_columns*/,
     /*listed_tip*/ AS tip_id
 FROM sessions AS s
-CROSS JOIN sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
+/*join_in_order*/ sessions AS root ON root.id = CASE WHEN s.parent_session_id IS NULL THEN s.id ELSE (
     WITH RECURSIVE up (id, hop) AS (
         SELECT s.id, 0
         UNION ALL
