@@ -43,12 +43,29 @@ async def test_no_word_of_a_removed_session_is_left_after_closing(
 
     async with session_store() as db:
         await remove(db)
-        assert await db.get_session("s") is None
     assert left_in(tmp_path) == set()
 
     async with session_store() as db:
         assert len(await db.search_messages("goes on", limit=2_000)) == 1_200
+        assert await db.get_session("s") is None
         assert (await db.search_index_status(check=True))["damage"] is None
+
+
+@pytest.mark.requirement("session_db:delete:erased")
+@pytest.mark.parametrize(
+    "rewrite", [lambda db: db.clear_messages("s"), lambda db: db.replace_messages("s", [])], ids=["clear", "replace"]
+)
+async def test_no_word_of_a_removed_message_is_left_after_closing(
+    tmp_path: Path, session_store: OpenStore, rewrite: Callable[[SessionDB], Awaitable[object]]
+) -> None:
+    async with session_store() as db:
+        await db.create_session("s", "cli")
+        await db.append_message("s", "user", " ".join(WORDS))
+        await db.create_session("other", "cli")
+        await db.append_messages_batch("other", MORE)
+    async with session_store() as db:
+        await rewrite(db)
+    assert left_in(tmp_path) == set()
 
 
 @pytest.mark.requirement("session_db:delete:erased")

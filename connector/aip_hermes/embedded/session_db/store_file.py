@@ -63,6 +63,8 @@ class StoreFile:
         configure_unless_done()
         self._clock: Clock = clock or SystemClock()
         self._closed = False
+        # Whether something was removed whose words may still stand in an index.
+        self._removed_any = False
         self._opened: Store | None = None
 
     @property

@@ -23,12 +23,12 @@ class EraseMethods(LookMethods, RemovalMethods, SearchMethods):
     """Rows are overwritten when they go; their words stay in pages of the index until its parts are made one."""
 
     async def close(self) -> None:
-        """Take the words of removed sessions out of the index where this store removed any, then close.
+        """Take the words of removed messages out of the index where this store removed any, then close.
 
         A store of more than 200,000 messages, and one that was killed, keeps them until `optimize_fts`, `vacuum` or a
         rebuild of the index.
         """
-        if self._removed_any and not self._closed:
+        if self._removed_any and not self._closed and not self.is_shared:
             self._removed_any = False
             try:
                 if await self.message_count() <= ERASED_AT_CLOSE:

@@ -28,7 +28,6 @@ class RemovalMethods(StoreFile):
     """
 
     actor: str = "library"
-    _removed_any = False
 
     async def delete_session(
         self,

@@ -33,10 +33,12 @@ class RewriteMethods(StoreFile):
                 c, session_id, messages, now=now, active_only=active_only, archive_dropped=archive_dropped
             )
         )
+        self._removed_any = self._removed_any or not archive_dropped
 
     async def clear_messages(self, session_id: str) -> None:
         """Remove all rows of a transcript and start its counters again."""
         await self.write(lambda c: rewriting.clear(c, session_id))
+        self._removed_any = True
 
     async def set_latest_user_api_content(self, session_id: str, content: object, api_content: str) -> int:
         """Note what was really sent for the newest live user row, if that row still holds `content`; rows changed."""
