@@ -220,3 +220,25 @@ async def test_nothing_is_compressed_while_somebody_else_has_the_conversation(db
         assert not await agent.compress()
         await db.release_session_turn_lease("s", "another")
         assert await agent.compress()
+
+
+@pytest.mark.requirement("session_db:lease:cut-chain")
+@pytest.mark.parametrize("doomed", [{"s"}, {"middle"}, {"s", "middle"}])
+async def test_a_turn_keeps_its_conversation_when_earlier_segments_are_removed(db: SessionDB, doomed: set[str]) -> None:
+    message = {"role": "user", "content": "earlier"}
+    await db.create_session("s", "test")
+    await db.publish_compression_child("s", "middle", [message])
+    await db.publish_compression_child("middle", "tip", [message])
+    tools = ToolRegistry()
+
+    @tools.tool(toolset="t", description="Removes.")
+    async def remove() -> int:
+        return await db.delete_sessions(sorted(doomed))
+
+    model = ScriptedModel(tool_call("remove"), "done")
+    async with AIAgent(model=model, session_db=db, session_id="tip", tools=tools, enabled_toolsets=["t"]) as agent:
+        result = await agent.run_conversation("go")
+        assert (result["final_response"], result["persisted"]) == ("done", True)
+        assert await db.get_session_turn_lease_holder("tip") is None
+        assert (await agent.run_conversation("on"))["persisted"]
+    assert [row["content"] for row in await db.get_messages("tip")][-3:] == ["done", "on", "Reply 3"]

@@ -179,6 +179,12 @@ PROMISES = (
         sentence="A continuation whose numbered title would be too long gets a shorter one, and the rotation goes on.",
     ),
     Promise(
+        id="session_db:lease:cut-chain",
+        source="Sessions §5.7, §11",
+        sentence="A delete or a prune of earlier segments takes no conversation away from the turn that runs in it.",
+        diverges="Releases key the lease by the first segment; when that goes, the turn has lost it.",
+    ),
+    Promise(
         id="session_db:lineage:long",
         source="Sessions §6, §11",
         sentence="A conversation of more than a hundred segments has one tip, one lease and one entry in a list.",

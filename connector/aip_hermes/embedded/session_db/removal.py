@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from aip_hermes.database import Connection
+from aip_hermes.embedded.session_db import lineage
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 
@@ -61,6 +62,7 @@ def remove(connection: Connection, ids: Iterable[str]) -> list[str]:
         connection.execute(QUERIES["doom"], {"id": scrubbed(one)})
     removed = _ids(connection, "doomed_ids")
     if removed:
+        _hand_leases_on(connection, set(removed))
         prompts = connection.execute(QUERIES["prompts_of_doomed"])
         for name in ("orphan_children_of_doomed", "delete_messages_of_doomed", "delete_doomed"):
             connection.execute(QUERIES[name])
@@ -68,6 +70,18 @@ def remove(connection: Connection, ids: Iterable[str]) -> list[str]:
             connection.execute(QUERIES["drop_prompt_if_unused"], {"hash": prompt["hash"]})
         connection.execute(QUERIES["forget_doomed"])
     return removed
+
+
+def _hand_leases_on(connection: Connection, doomed: set[str]) -> None:
+    """Let turns that run keep their conversations: a lease belongs to the first segment, which is another one for the
+    tip of a chain that a removal cuts.
+    """
+    for held in connection.execute(QUERIES["turn_leases"]):
+        chain = lineage.compression_lineage(connection, held["subject"])
+        if doomed.isdisjoint(chain) or chain[-1] in doomed:
+            continue
+        first = next(at for at in range(len(chain) - 1, -1, -1) if chain[at] in doomed) + 1
+        connection.execute(QUERIES["move_turn_lease"], {"subject": held["subject"], "to": chain[first]})
 
 
 def _ids(connection: Connection, query: str, **parameters: object) -> list[str]:

@@ -28,3 +28,13 @@ DELETE FROM leases WHERE kind = :kind AND subject = :subject AND holder = :holde
 -- name: drop_old_leases
 -- Those that nobody renewed or took over for long.
 DELETE FROM leases WHERE expires_at < :before;
+
+-- name: turn_leases
+-- The conversations that somebody has.
+SELECT subject FROM leases WHERE kind = 'turn';
+
+-- name: move_turn_lease
+-- A conversation that begins with another row from now on.
+UPDATE leases SET subject = :to WHERE kind = 'turn' AND subject = :subject AND NOT EXISTS (
+    SELECT 1 FROM leases AS other WHERE other.kind = 'turn' AND other.subject = :to
+);
