@@ -18,7 +18,7 @@ PROMISES = (
     Promise(
         id="aipctl:identity:killed-anywhere",
         source="field report F014",
-        sentence="Killed at any place, `aipctl action call` has the id of what it sent on stderr, and the server either "
+        sentence="Killed at any place, `aipctl action call` has said on stderr the id of what it sent, and the server "
         "knows that action or says that it never received it.",
     ),
 )
