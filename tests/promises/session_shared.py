@@ -8,4 +8,39 @@ PROMISES = (
         source="design §6, §7",
         sentence="Every query of the session store is taken by PostgreSQL, most in the words that SQLite takes.",
     ),
+    Promise(
+        id="sessions:postgres:lazy",
+        source="hermes-sessions §13",
+        sentence="A SessionDB on an address connects at its first operation, in one loop; a wrong address fails early.",
+    ),
+    Promise(
+        id="sessions:postgres:read-only",
+        source="hermes-sessions §13",
+        sentence="A shared store opened for reading makes no schema and takes no write.",
+    ),
+    Promise(
+        id="sessions:postgres:processes",
+        source="hermes-sessions §13, §16.16",
+        sentence="Processes that begin together make one schema, and four that append keep all rows, each its order.",
+    ),
+    Promise(
+        id="sessions:postgres:server-time",
+        source="hermes-sessions §11, §13",
+        sentence="On a shared store leases end by the server's clock, and of many that want one at once one gets it.",
+    ),
+    Promise(
+        id="sessions:postgres:export",
+        source="hermes-sessions §16.15",
+        sentence="What is exported on one engine is imported on the other and comes out of it the same.",
+    ),
+    Promise(
+        id="sessions:postgres:search",
+        source="hermes-sessions §13, §16.11",
+        sentence="The same query finds the same messages, snippets and context on both engines, without an extension.",
+    ),
+    Promise(
+        id="sessions:postgres:plans",
+        source="hermes-sessions §2.5",
+        sentence="What is read most walks along an index on PostgreSQL, too.",
+    ),
 )

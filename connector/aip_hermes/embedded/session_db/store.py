@@ -60,8 +60,9 @@ class SessionDB(
 ):
     """A durable store of sessions; the constructor touches nothing, the first operation opens.
 
-    dsn_or_path: the SQLite file; without one `$HERMES_HOME/state.db`. read_only: nothing is made or migrated, every
-    write fails with StoreUnavailable.
+    dsn_or_path: the SQLite file, without one `$HERMES_HOME/state.db`; or a `postgresql://` address (extra `postgres`),
+    where several processes share the store, each with connections of its own (`pool`) and in one event loop. read_only:
+    nothing is made or migrated, every write fails with StoreUnavailable. clock, server_time: as `StoreFile`.
 
     max_resume_messages, max_export_messages: attributes, 20,000 each, 0 for no limit. actor: who works with this store,
     as the record of removals names them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
+from functools import cached_property
 from typing import Any, Final
 
 import structlog
@@ -13,7 +13,6 @@ from aip_hermes.embedded.session_db import usage
 from aip_hermes.embedded.session_db.store_file import StoreFile
 from aip_hermes.embedded.session_db.usage import Report
 from aip_hermes.embedded.session_db.usage_queue import UsageQueue
-from aip_hermes.ports import Clock
 
 __all__ = ["UsageMethods"]
 
@@ -28,11 +27,9 @@ class UsageMethods(StoreFile):
     What is no possible count or cost counts as none. Counters are of 64 bits.
     """
 
-    def __init__(
-        self, dsn_or_path: PathLike[str] | str | None = None, read_only: bool = False, *, clock: Clock | None = None
-    ) -> None:
-        super().__init__(dsn_or_path, read_only, clock=clock)
-        self._reports = UsageQueue(self._account)
+    @cached_property
+    def _reports(self) -> UsageQueue:
+        return UsageQueue(self._account)
 
     async def close(self) -> None:
         """Store the queued usage, finish what waits and close; any number of times."""

@@ -103,7 +103,10 @@ def _typed(content: object) -> tuple[str | None, str | None]:
         return content, ""
     if content.startswith(JSON_MARK):
         text = content[len(JSON_MARK) :]
-        parts = _tree(json_value(text, default=text))
+        value = json_value(text, default=text)
+        if isinstance(value, int | float):
+            return content, _atom(value)
+        parts = _tree(value)
         return content, "\n".join(
             _atom(part) for name, part in parts if isinstance(part, str) and name not in _NOT_TEXT
         )

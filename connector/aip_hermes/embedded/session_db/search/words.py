@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
@@ -54,7 +55,14 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _folded(word: str) -> str:
-    if word.isascii():
-        return word.lower()
-    plain = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(char for char in plain if not unicodedata.combining(char))
+    return word.lower() if word.isascii() else "".join(map(_folded_letter, word))
+
+
+@lru_cache(maxsize=4096)
+def _folded_letter(char: str) -> str:
+    """Return a letter without case, and without accents where it is one of A to Z below them, as FTS5 folds it."""
+    if unicodedata.combining(char):
+        return ""
+    folded = next((one for one in (char.casefold(), char.lower()) if len(one) == 1), char)
+    base = unicodedata.normalize("NFD", folded)[0]
+    return base.lower() if base.isascii() else folded
