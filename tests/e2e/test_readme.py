@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pages import fenced, guides
 from tests.support.processes import run_aipctl, running_up
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -57,6 +58,15 @@ def test_the_lines_by_hand_walk_the_lifecycle(tmp_path: Path) -> None:
         approval_id = json.loads(records.stdout)["approval_list"]["approvals"][0]["request"]["id"]
         printed = shell(review.replace("APPROVAL_ID", approval_id), data=data, url=ready["aip_url"], head=head)
         assert '"deleted": true' in printed
+
+
+@pytest.mark.requirement("readme:by-hand")
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/commands.md", *guides()])
+def test_what_is_to_be_typed_can_be_pasted_into_any_shell(page: str) -> None:
+    """A zsh that is typed into, macOS's own, takes `#` and an apostrophe for words, and `:s` for a change of `$C`."""
+    for block in fenced(page, "sh"):
+        assert re.findall(r"(?:^|\s)#.*", block.text) == []
+        assert re.findall(r"\$\w+:", block.text) == []
 
 
 def test_the_output_shown_is_what_the_demo_prints() -> None:
