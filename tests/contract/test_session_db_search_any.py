@@ -74,3 +74,14 @@ def test_a_text_is_found_by_any_of_its_words(stored: Stored, text: str, data: st
 @example(query="\ud800")
 def test_any_text_is_a_query(stored: Stored, query: str) -> None:
     assert isinstance(stored.found(query), list)
+
+
+@pytest.mark.requirement("search:rows:filters")
+async def test_a_page_beyond_all_rows_is_empty_and_a_limit_beyond_them_shows_all(session_db: SessionDB) -> None:
+    await session_db.create_session("s", "cli")
+    await session_db.append_messages_batch("s", [{"role": "user", "content": "word 部"}] * 3)
+
+    for query in ("word", "部", "wor"):
+        assert len(await session_db.search_messages(query, limit=10**30)) == 3
+        assert await session_db.search_messages(query, offset=10**30) == []
+        assert await session_db.search_messages(query, limit=-(10**30), offset=-(10**30)) == []

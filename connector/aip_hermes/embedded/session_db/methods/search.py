@@ -28,6 +28,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 _CHUNKS_PER_SEARCH: Final = 10
+_EVERYTHING: Final = 2**53
 _NOT_THE_INDEX: Final = frozenset({"locked", "disk_full", "io", "missing", "closed"})
 
 
@@ -70,8 +71,8 @@ class SearchMethods(StoreFile):
             sources=_names(source_filter),
             excluded=_names(exclude_sources) or None,
             roles=_names(role_filter) or None,
-            limit=limit,
-            offset=max(0, offset),
+            limit=min(limit, _EVERYTHING),
+            offset=min(max(0, offset), _EVERYTHING),
             sort=sort,
             include_inactive=include_inactive,
         )
