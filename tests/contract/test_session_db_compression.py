@@ -27,16 +27,25 @@ class Broken(Connection):
     """Fails instead of its `at`th statement that could change something."""
 
     def __init__(self, inner: Connection, at: int) -> None:
-        super().__init__(inner._raw)
-        self.left = at
+        self.inner, self.left, self.engine = inner, at, inner.engine
+
+    @property
+    def changes(self) -> int:
+        return self.inner.changes
 
     def execute(self, query: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         self._count()
-        return super().execute(query, params or {})
+        return self.inner.execute(query, params or {})
 
     def insert(self, query: str, params: Mapping[str, Any]) -> int:
         self._count()
-        return super().insert(query, params)
+        return self.inner.insert(query, params)
+
+    def tuples(self, query: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        return self.inner.tuples(query, params or {})
+
+    def time_of_leases(self, own: float) -> float:
+        return self.inner.time_of_leases(own)
 
     def _count(self) -> None:
         self.left -= 1

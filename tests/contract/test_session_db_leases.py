@@ -15,6 +15,7 @@ from aip_hermes.embedded.session_db import SessionTurnLeaseLostError, Usage
 from aip_hermes.embedded.session_db.holders import holder_is_gone, process_holder
 from aip_hermes.embedded.session_db.queries import QUERIES
 from tests.support.lease_holder import ROUNDS
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_clock import ManualClock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -213,6 +214,7 @@ async def test_a_stale_writer_writes_nothing(db: SessionDB, clock: ManualClock) 
     await db.append_message("s", "user", "from elsewhere")
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:lease:chain-only")
 async def test_the_guard_reads_no_other_sessions(db: SessionDB) -> None:
     plans = await db.read(

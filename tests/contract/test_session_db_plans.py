@@ -11,6 +11,7 @@ from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.listing import page_query
 from aip_hermes.embedded.session_db.queries import QUERIES
+from tests.support.postgres import FILE_STORE
 
 OF_ONE_SESSION = sorted(
     name for name, sql in QUERIES.items() if re.search(r"\bmessages\b", sql) and ":session_id" in sql
@@ -39,12 +40,14 @@ def walked(steps: list[str], *tables: str) -> list[str]:
     return [step for step in steps if re.match(rf"SCAN ({'|'.join(tables)})\b", step) and "USING" not in step]
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:listing:plans")
 @pytest.mark.parametrize("name", OF_ONE_SESSION)
 async def test_a_transcript_is_found_by_its_session(session_db: SessionDB, name: str) -> None:
     assert walked(await plan(session_db, QUERIES[name]), "messages", "m", "sessions", "s") == []
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:listing:plans")
 @pytest.mark.parametrize("name", OF_ONE_ROW)
 async def test_a_row_its_parents_and_its_children_are_found_by_id(session_db: SessionDB, name: str) -> None:
@@ -52,6 +55,7 @@ async def test_a_row_its_parents_and_its_children_are_found_by_id(session_db: Se
     assert walked(steps, "sessions", "s", "parent", "child", "prompt", "system_prompts") == []
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:listing:plans")
 @pytest.mark.parametrize("roots", [True, False])
 @pytest.mark.parametrize(("by_activity", "index"), [(True, "sessions_active"), (False, "sessions_started")])
@@ -65,6 +69,7 @@ async def test_a_page_is_a_walk_along_an_index(
     assert "USE TEMP B-TREE FOR ORDER BY" not in steps[-1]
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:listing:plans")
 async def test_a_page_costs_no_more_statements_when_it_is_longer(session_db: SessionDB) -> None:
     for number in range(30):

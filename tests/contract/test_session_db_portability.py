@@ -14,6 +14,7 @@ from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.columns import SESSION_COLUMNS
 from aip_hermes.embedded.session_db.errors import SessionExportTooLargeError
 from aip_hermes.embedded.session_db.import_check import ImportLimits
+from tests.support.postgres import FILE_STORE
 
 
 @pytest.fixture
@@ -258,6 +259,7 @@ async def test_counters_tell_of_rewound_rows_too_and_never_of_fewer_than_there_a
     assert rows == {"s": 5, "t": 2}
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:import:checked")
 async def test_an_import_that_fails_in_the_store_leaves_nothing(db: SessionDB) -> None:
     await db.create_session("old", "cli")

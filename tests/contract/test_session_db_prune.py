@@ -12,6 +12,7 @@ from aip_hermes.database import StoreUnavailable
 from aip_hermes.database.address import postgres_address
 from aip_hermes.database.postgres import PostgresDatabase
 from aip_hermes.embedded.session_db import SessionDB, pruning
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_clock import ManualClock
 from tests.support.session_stores import OpenStore
 from tests.support.store_copies import INSERT
@@ -263,6 +264,7 @@ async def test_a_store_that_can_not_is_reported(db: SessionDB, tmp_path: Path) -
     assert away == {"skipped": False, "archived": 0}
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:prune:room")
 async def test_a_vacuum_gives_room_back_while_others_read_and_write(db: SessionDB, tmp_path: Path) -> None:
     for name in ("gone", "kept"):

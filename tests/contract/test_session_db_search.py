@@ -9,6 +9,7 @@ import pytest
 
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.search import FIELDS
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_clock import ManualClock
 from tests.support.session_stores import OpenStore, said
 
@@ -174,6 +175,7 @@ async def test_a_query_is_read_up_to_2048_characters(stocked: SessionDB) -> None
         assert await names(stocked, word * 2000) is not None
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:rows:visible")
 async def test_rewound_rows_hide_compacted_ones_do_not(stocked: SessionDB, session_store: OpenStore) -> None:
     with sqlite3.connect(session_store().path) as raw:
@@ -187,6 +189,7 @@ async def test_rewound_rows_hide_compacted_ones_do_not(stocked: SessionDB, sessi
     assert await names(stocked, "部署", include_inactive=True) == ["chinese"]
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:rows:visible")
 async def test_deleted_rows_are_gone_and_changed_ones_are_found_by_their_new_text(
     stocked: SessionDB, session_store: OpenStore
@@ -319,6 +322,7 @@ async def test_fields_are_names_in_a_list(session_db: SessionDB) -> None:
         await session_db.search_messages("x", fields=["id", "colour"])
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:hits:one-query")
 async def test_many_hits_take_no_more_statements_than_one(session_db: SessionDB) -> None:
     await session_db.create_session("s", "cli")

@@ -14,6 +14,7 @@ from aip_hermes.database import StoreConflict, StoreUnavailable
 from aip_hermes.database import migrations as schema
 from aip_hermes.embedded.session_db import SessionDB
 from aip_hermes.embedded.session_db.store_file import APPLICATION_ID
+from tests.support.postgres import FILE_STORE
 from tests.support.runtime_clock import ManualClock
 from tests.support.search_damage import DAMAGES, WithoutFullText, damage
 from tests.support.session_stores import OpenStore
@@ -48,6 +49,7 @@ async def sound(db: SessionDB) -> bool:
     return (status["indexed"], status["waiting"], status["cause"], status["damage"]) == (True, 0, None, None)
 
 
+@FILE_STORE
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("while_open", [True, False], ids=["open", "closed"])
 @pytest.mark.requirement("search:index:damaged")
@@ -93,6 +95,7 @@ async def check_damaged(db: SessionDB) -> None:
     assert status["cause"]
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:damaged")
 async def test_a_search_that_meets_the_damage_goes_on_without_the_index(session_store: OpenStore) -> None:
     async with session_store() as db:
@@ -110,6 +113,7 @@ async def test_a_search_that_meets_the_damage_goes_on_without_the_index(session_
         assert await found(reader, "word599") == [600]
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:damaged")
 async def test_a_check_names_the_damage_and_a_rebuild_ends_it(session_store: OpenStore) -> None:
     async with session_store() as db:
@@ -137,6 +141,7 @@ async def test_a_refused_row_costs_no_index(session_store: OpenStore) -> None:
         assert await sound(db)
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:absent")
 async def test_without_full_text_search_the_texts_are_searched(session_store: OpenStore) -> None:
     path = session_store().path
@@ -156,6 +161,7 @@ async def test_without_full_text_search_the_texts_are_searched(session_store: Op
         assert await sound(able)
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:older-stores")
 @pytest.mark.requirement("search:index:rebuild")
 async def test_rows_from_before_the_index_are_found(session_store: OpenStore) -> None:
@@ -183,6 +189,7 @@ async def test_rows_from_before_the_index_are_found(session_store: OpenStore) ->
         assert await sound(db)
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:older-stores")
 async def test_rows_that_wait_for_the_index_are_found_where_nothing_can_be_written(
     session_store: OpenStore, session_clock: ManualClock
@@ -213,6 +220,7 @@ async def test_rows_that_wait_for_the_index_are_found_where_nothing_can_be_writt
         assert await found(reader, "word319 common") == [320]
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:rebuild")
 async def test_a_killed_rebuild_is_completed_by_what_comes_after_it(session_store: OpenStore) -> None:
     async with session_store() as db:
@@ -231,6 +239,7 @@ async def test_a_killed_rebuild_is_completed_by_what_comes_after_it(session_stor
         assert await sound(opened)
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:erased")
 async def test_optimizing_takes_deleted_words_out_of_the_file(session_store: OpenStore) -> None:
     async with session_store() as db:
@@ -265,6 +274,7 @@ async def test_a_row_is_found_as_soon_as_it_is_stored(session_db: SessionDB, ses
     assert all(len(pair) == 2 and pair[0] == pair[1] for pair in pairs)
 
 
+@FILE_STORE
 @pytest.mark.requirement("search:index:damaged")
 async def test_another_process_goes_on_after_the_index_was_given_up(session_store: OpenStore) -> None:
     async with session_store() as one, session_store() as other:

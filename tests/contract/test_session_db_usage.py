@@ -10,6 +10,7 @@ import pytest
 
 from aip_hermes.embedded.session_db import SessionDB, Usage
 from aip_hermes.embedded.session_db.usage import Report, coalesced
+from tests.support.postgres import FILE_STORE
 from tests.support.session_stores import OpenStore
 
 SUMS = (
@@ -179,6 +180,7 @@ async def test_a_listing_shows_what_is_queued(db: SessionDB) -> None:
     assert [row["input_tokens"] for row in await db.list_sessions_rich()] == [5]
 
 
+@FILE_STORE
 @pytest.mark.requirement("session_db:usage:queue")
 async def test_reports_wait_for_a_locked_store_and_keep_nobody_waiting(db: SessionDB) -> None:
     await db.create_session("s", "cli")

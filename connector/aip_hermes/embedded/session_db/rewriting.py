@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aip_hermes.database import Connection
 from aip_hermes.embedded.session_db import sessions, transcript
-from aip_hermes.embedded.session_db.columns import encoded_content, message_row, scrubbed
+from aip_hermes.embedded.session_db.columns import decoded_content, encoded_content, message_row, scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
 
 __all__ = ["clear", "replace", "restore", "rewind", "set_latest_user_api_content"]
@@ -53,7 +53,7 @@ def clear(connection: Connection, session_id: str) -> None:
 def set_latest_user_api_content(connection: Connection, session_id: str, content: object, api_content: str) -> int:
     """Note what was really sent for the newest live user row, if it still holds `content`. Returns rows changed."""
     rows = connection.execute(QUERIES["newest_live_user_row"], {"session_id": scrubbed(session_id)})
-    if not rows or rows[0]["content"] != encoded_content(content):
+    if not rows or decoded_content(rows[0]["content"]) != decoded_content(encoded_content(content)):
         return 0
     connection.execute(QUERIES["write_api_content"], {"id": rows[0]["id"], "api_content": scrubbed(api_content)})
     return 1
