@@ -51,7 +51,8 @@ PATIENCE_S = 30
 UNDER_WAY = ("queued", "running", "pending_approval")
 
 STEPS = 50
-RUNS = 44  # about 45 steps each: 2,000 in all
+RUNS = 54  # 35 to 45 steps each
+AT_LEAST = 2_000
 
 OPERATIONS = ("session_create", "session_chat", "session_fork", "session_delete")
 KEYED = ("session_create", "session_fork", "session_delete")
@@ -132,8 +133,12 @@ class Process:
 class RuntimeMachine(RuleBasedStateMachine):
     """Rules are what clients, reviewers, operators and bad luck do; the invariant asks what became of it."""
 
+    steps = 0
+    """Taken by all machines."""
+
     @initialize()
     def begin(self) -> None:
+        RuntimeMachine.steps -= 1  # what is checked next is no step
         self.loop = asyncio.Runner()
         self.folder = Path(tempfile.mkdtemp(prefix="state-machine-"))
         self.clock = ManualClock()
@@ -164,6 +169,7 @@ class RuntimeMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "loop"):
             self.seen = {}
+            RuntimeMachine.steps -= 1  # nor is the last look
             try:
                 self.what_changed_is_known()
             finally:
@@ -252,6 +258,7 @@ class RuntimeMachine(RuleBasedStateMachine):
         and at the end."""
         if not hasattr(self, "loop"):
             return
+        RuntimeMachine.steps += 1
         changed = {
             action_id: kept for action_id, kept in self.model.actions.items() if self.seen.get(action_id) != kept
         }
@@ -384,4 +391,6 @@ def result_status(kept: Kept) -> str:
 
 @pytest.mark.requirement("runtime:rules:any-order")
 def test_the_rules_hold_in_any_order() -> None:
+    RuntimeMachine.steps = 0
     run_state_machine_as_test(RuntimeMachine, settings=settings(max_examples=RUNS, stateful_step_count=STEPS))
+    assert RuntimeMachine.steps >= AT_LEAST

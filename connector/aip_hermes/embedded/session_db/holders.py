@@ -17,7 +17,7 @@ __all__ = ["holder_is_gone", "process_holder"]
 _PID: Final = re.compile(r"(?:^|:)pid=(\d{1,9})(?=:|$)")
 _SINCE: Final = re.compile(r"(?:^|:)since=(\d+)(?=:|$)")
 _HOST: Final = re.compile(r"(?:^|:)host=([^:]*)(?=:|$)")
-_START_FIELD: Final = 19  # of /proc/<pid>/stat, counted after the name
+_STATE_FIELD, _START_FIELD = 0, 19  # of /proc/<pid>/stat, counted after the name
 
 
 def process_holder(*, turn: str, platform: str) -> str:
@@ -41,6 +41,8 @@ def holder_is_gone(holder: str) -> bool:
         return True
     except (PermissionError, OverflowError):
         pass
+    if _told(pid, _STATE_FIELD) in ("Z", "X"):
+        return True  # it ended, and whoever started it has not asked for that yet
     since = _SINCE.search(holder)
     began = _began(pid)
     return since is not None and began is not None and since[1] != began
@@ -48,12 +50,16 @@ def holder_is_gone(holder: str) -> bool:
 
 def _began(pid: int) -> str | None:
     """Return when a process began, as its system writes it; None where it does not tell."""
+    return _told(pid, _START_FIELD)
+
+
+def _told(pid: int, field: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
     fields = stat.rpartition(")")[2].split()
-    return fields[_START_FIELD] if len(fields) > _START_FIELD else None
+    return fields[field] if len(fields) > field else None
 
 
 def _host() -> str:
