@@ -24,7 +24,7 @@ from tests.support.embedded_endpoint import KEY, Running, served
 from tests.support.hermes_calls import endpoint_of
 from tests.support.runtime_site import approval_request, authority, caller, decision
 
-__all__ = ["OWNER", "LostAnswers", "MovableClock", "lost_answers"]
+__all__ = ["OWNER", "Losing", "LostAnswers", "MovableClock", "losing", "lost_answers"]
 
 OWNER = caller(scopes=frozenset({"action:read", "action:write", "approval:read", "events:read"}))
 
@@ -45,12 +45,11 @@ class MovableClock(SystemClock):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LostAnswers:
-    """hermes: the endpoint as it is, for arranging and looking. relay: between it and the connector."""
+class Losing:
+    """relay: between the endpoint and the connector."""
 
     runtime: Runtime
     relay: CuttingRelay
-    hermes: Running
     clock: MovableClock = field(default_factory=MovableClock)
 
     async def act(
@@ -85,19 +84,24 @@ class LostAnswers:
         return verdict
 
 
+@dataclass(frozen=True, kw_only=True)
+class LostAnswers(Losing):
+    """hermes: the endpoint as it is, for arranging and looking."""
+
+    hermes: Running
+
+
 REVIEWER = caller(
     "human:example:reviewer", scopes=frozenset({"approval:read", "approval:export", "approval:sensitive"})
 )
 
 
 @asynccontextmanager
-async def lost_answers(
-    folder: Path, *, model: Model | None = None, quirks: Iterable[str] = (), quiet: QuietTimes | None = None
-) -> AsyncIterator[LostAnswers]:
-    """Yield the whole site; reading times of the endpoint are the machine's."""
+async def losing(folder: Path, url: str, *, key: str = KEY, quiet: QuietTimes | None = None) -> AsyncIterator[Losing]:
+    """Yield a runtime whose answers from the endpoint at `url` can be lost."""
     clock = MovableClock()
-    async with served(folder, model=model, quirks=quirks) as hermes, CuttingRelay(str(hermes.client.base_url)) as relay:
-        endpoint = endpoint_of(relay.url, key=Secret(KEY))
+    async with CuttingRelay(url) as relay:
+        endpoint = endpoint_of(relay.url, key=Secret(key))
         connector = HermesConnector([endpoint], clock=clock, faults=NoFaults(), quiet=quiet or QuietTimes())
         async with (
             connector,
@@ -110,4 +114,16 @@ async def lost_answers(
             ) as runtime,
             asyncio.timeout(60),
         ):
-            yield LostAnswers(runtime=runtime, relay=relay, hermes=hermes, clock=clock)
+            yield Losing(runtime=runtime, relay=relay, clock=clock)
+
+
+@asynccontextmanager
+async def lost_answers(
+    folder: Path, *, model: Model | None = None, quirks: Iterable[str] = (), quiet: QuietTimes | None = None
+) -> AsyncIterator[LostAnswers]:
+    """Yield the whole site; reading times of the endpoint are the machine's."""
+    async with (
+        served(folder, model=model, quirks=quirks) as hermes,
+        losing(folder, str(hermes.client.base_url), quiet=quiet) as site,
+    ):
+        yield LostAnswers(runtime=site.runtime, relay=site.relay, clock=site.clock, hermes=hermes)

@@ -1,0 +1,12 @@
+"""What a real hermes-agent 0.19.0 and this project's two sides of its API keep towards each other."""
+
+from tests.promises.promise import Promise
+
+PROMISES = (
+    Promise(
+        id="real:lost-answers",
+        source="issue 8 (connector against the real endpoint); design §5",
+        sentence="Wherever an answer of hermes-agent 0.19.0 to a create, patch, fork, turn or delete was lost, the "
+        "verdict is what its own rows say, and nothing that may change something is sent for it.",
+    ),
+)
