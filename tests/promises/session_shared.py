@@ -43,4 +43,9 @@ PROMISES = (
         source="hermes-sessions §2.5",
         sentence="What is read most walks along an index on PostgreSQL, too.",
     ),
+    Promise(
+        id="sessions:postgres:migrate",
+        source="hermes-sessions §13",
+        sentence="`aip-hermes migrate --store sessions` makes a store of sessions once; `--check` only looks.",
+    ),
 )

@@ -165,8 +165,15 @@ def prune(config: Path, age: str, dry_run: bool) -> None:
 
 @main.command()
 @click.option("--dsn", required=True, help="A path, or postgresql://user@host:5432/database.")
+@click.option(
+    "--store",
+    type=click.Choice(["runtime", "sessions"]),
+    default="runtime",
+    show_default=True,
+    help="A server's actions, or the sessions of a SessionDB.",
+)
 @click.option("--check", is_flag=True, help="Only say whether it is ready; nothing is made or changed.")
-def migrate(dsn: str, check: bool) -> None:
+def migrate(dsn: str, store: str, check: bool) -> None:
     """Bring a store to this program's schema.
 
     Once, before servers that share a database start; a server on a file does it itself. Exit 0 when the store is
@@ -174,7 +181,7 @@ def migrate(dsn: str, check: bool) -> None:
     """
     from aip_hermes.cli.migrate import run_migrate
 
-    run(run_migrate(dsn=dsn, check=check))
+    run(run_migrate(dsn=dsn, store=store, check=check))
 
 
 @main.command()
