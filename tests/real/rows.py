@@ -1,4 +1,4 @@
-"""A real endpoint asked directly, beside everything under test: to arrange what a test needs and to see what is there."""
+"""A real endpoint asked directly, beside everything under test: to arrange what is needed, to see what is there."""
 
 from __future__ import annotations
 

@@ -49,13 +49,18 @@ class Site:
         return f"n-{self.rows.mark}"
 
     def values(self, operation: str) -> Mapping[str, Any]:
-        source, title = {"session_id": self.source}, f"New {self.rows.mark}"
-        return {
-            "session_create": {"body": {"id": self.made, "title": title}},
-            "session_patch": source | {"title": title, "end_reason": "case_closed"},
-            "session_fork": source | {"body": {"id": self.made, "title": title}},
-            "session_delete": source,
-        }.get(operation, source | {"message": "What is verified?"})
+        title = f"New {self.rows.mark}"
+        source: Mapping[str, Any] = {"session_id": self.source}
+        match operation:
+            case "session_create":
+                return {"body": {"id": self.made, "title": title}}
+            case "session_patch":
+                return {**source, "title": title, "end_reason": "case_closed"}
+            case "session_fork":
+                return {**source, "body": {"id": self.made, "title": title}}
+            case "session_delete":
+                return source
+        return {**source, "message": "What is verified?"}
 
     async def happened(self, operation: str) -> bool:
         """Say by the endpoint's own rows whether the operation took effect."""
