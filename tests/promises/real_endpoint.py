@@ -9,4 +9,10 @@ PROMISES = (
         sentence="Wherever an answer of hermes-agent 0.19.0 to a create, patch, fork, turn or delete was lost, the "
         "verdict is what its own rows say, and nothing that may change something is sent for it.",
     ),
+    Promise(
+        id="real:operations",
+        source="issue 8 (every operation it serves)",
+        sentence="hermes-agent 0.19.0 accepts what each of the 35 operations sends, and its answers are what their "
+        "published schemas say.",
+    ),
 )
