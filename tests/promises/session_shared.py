@@ -48,4 +48,14 @@ PROMISES = (
         source="hermes-sessions §13",
         sentence="`aip-hermes migrate --store sessions` makes a store of sessions once; `--check` only looks.",
     ),
+    Promise(
+        id="sessions:postgres:found",
+        source="hermes-sessions §13",
+        sentence="An empty schema is made, an older one is brought up, an unknown one is refused untouched.",
+    ),
+    Promise(
+        id="sessions:postgres:killed-migration",
+        source="hermes-sessions §16.16",
+        sentence="A migration that is broken off in the middle leaves nothing, and the next one does it all.",
+    ),
 )
