@@ -53,13 +53,14 @@ async def test_every_point_passes_and_nothing_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("checklist:quirks", "checklist:cleans-up")
-@pytest.mark.parametrize("quirk", sorted(QUIRKS))
-async def test_with_each_quirk_on_it_passes_or_names_the_quirk(tmp_path: Path, quirk: str) -> None:
-    async with lifecycle_site(tmp_path, quirks=[quirk]) as site:
+@pytest.mark.parametrize("quirks", [*([quirk] for quirk in sorted(QUIRKS)), sorted(QUIRKS)], ids="+".join)
+async def test_with_each_quirk_on_and_with_all_it_passes_or_names_them(tmp_path: Path, quirks: list[str]) -> None:
+    async with lifecycle_site(tmp_path, quirks=quirks) as site:
         document = await verified(site)
         assert await site.rows() == {}
-    assert document.verdict == "pass" or quirk in document.quirks
-    assert set(document.quirks) == {quirk} & _OUTSIDE
+    assert document.verdict == "pass" or set(quirks) & set(document.quirks)
+    assert set(document.quirks) == set(quirks) & _OUTSIDE
+    assert problems_of(json.dumps(document.json_value()), rendering=markdown(document)) == []
 
 
 @pytest.mark.requirement("checklist:no-reviewer")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -155,6 +158,33 @@ async def test_a_port_that_another_program_has_is_a_failure(tmp_path: Path) -> N
         settings = await install(tmp_path / "aip", port=port)
         finding = of(await examine(settings.path, clock=SystemClock()), "port")
     assert (finding.level, str(settings.path) in finding.remedy) == ("fail", True)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[int]:
+    """Let another process have a data folder; yield its id."""
+    folder.mkdir(mode=0o700)
+    arguments = [sys.executable, "-m", "tests.support.folder_holder", str(folder)]
+    holding = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == "held\n"
+        yield holding.pid
+    finally:
+        holding.communicate()
+
+
+@pytest.mark.requirement("doctor:finds")
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="this system does not tell who listens")
+async def test_a_server_of_another_installation_is_not_taken_for_the_one_that_has_the_folder(tmp_path: Path) -> None:
+    async with served(tmp_path / "hermes") as hermes:
+        theirs = await install(tmp_path / "theirs", origin(hermes), port=free_port())
+        mine = await install(tmp_path / "mine", origin(hermes), port=theirs.server.port)
+        with held(tmp_path / "mine" / "data") as pid:
+            async with serving(theirs):
+                finding = of(await examine(mine.path, clock=SystemClock()), "port")
+    assert finding.level == "warn"
+    assert f"process {pid} has the data folder" in finding.detail
 
 
 INSERT = """INSERT INTO actions (tenant, action_id, capability_id, connector_id, principal_id, principal, content_hash,

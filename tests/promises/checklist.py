@@ -16,8 +16,8 @@ PROMISES = (
     Promise(
         id="checklist:quirks",
         source=_SOURCE,
-        sentence="With each named quirk of the embedded endpoint on, the checklist still passes, or the evidence names "
-        "the quirk; those that show outside are named.",
+        sentence="With each named quirk of the embedded endpoint on, and with all, the checklist still passes, or the "
+        "evidence names them; those that show outside are named.",
     ),
     Promise(
         id="checklist:fails",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from aip_hermes.cli.doctor.finding import Finding, fail, fine, warn
+from aip_hermes.cli.doctor.sockets import listens
 from aip_hermes.database import AlreadyOwned
 from aip_hermes.hermes import Endpoint
 from aip_hermes.hermes.client import HermesClient
@@ -31,8 +32,7 @@ async def port(settings: Settings, holder: AlreadyOwned | None) -> Finding:
     where = f"{host} port {number}"
     service = await _service_at(host, number)
     if service == settings.server.service_id and holder is not None:
-        by = "" if holder.pid is None else f" (process {holder.pid})"
-        return fine("port", f"{where}: our server answers{by}")
+        return _same_service(where, number, holder)
     if service is not None:
         remedy = f"stop it, or write another `port` under [server] in {settings.path}"
         return fail("port", f"{where} is used by {service or 'another program'}", remedy)
@@ -44,6 +44,17 @@ async def port(settings: Settings, holder: AlreadyOwned | None) -> Finding:
     except CannotServe as error:
         return fail("port", str(error), f"write another `host` or `port` under [server] in {settings.path}")
     return fine("port", f"{where} is free")
+
+
+def _same_service(where: str, number: int, holder: AlreadyOwned) -> Finding:
+    """Return whether the server that answers is the one that has the data folder: others bear the same name."""
+    found = None if holder.pid is None else listens(holder.pid, number)
+    if found is None:
+        return fine("port", f"{where}: a server of this name answers; whether it has the data folder can't be seen")
+    if found:
+        return fine("port", f"{where}: our server answers (process {holder.pid})")
+    remedy = "a server started with --port listens elsewhere, then this is as it should be; else stop one of the two"
+    return warn("port", f"another server answers at {where}; process {holder.pid} has the data folder", remedy)
 
 
 async def endpoints(configured: Sequence[Endpoint]) -> list[Finding]:
