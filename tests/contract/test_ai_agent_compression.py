@@ -237,8 +237,7 @@ async def test_a_model_whose_context_is_exceeded_is_asked_again_with_less(db: Se
     assert (long_one["final_response"], long_one["persisted"], long_one["api_calls"]) == ("Here.", True, 3)
     assert "The gist." in str(again)
     assert "m10" not in [message["content"] for message in again]
-    assert short["error"] == "HTTP 400: the model answered HTTP 400: its context is exceeded"
-    assert other["error"] == "HTTP 400: the model answered HTTP 400"
+    assert short["error"] == other["error"] == "HTTP 400: no"
     assert len(stub.posts) == 5
 
 

@@ -126,6 +126,8 @@ async def test_a_result_says_what_happened(db: SessionDB, monkeypatch: pytest.Mo
         "model": "m1", "provider": "custom", "base_url": stub.url + "/v1", "input_tokens": 14, "output_tokens": 4,
         "cache_read_tokens": 0, "cache_write_tokens": 0, "reasoning_tokens": 0, "prompt_tokens": 14,
         "completion_tokens": 4, "total_tokens": 18, "last_prompt_tokens": 7, "session_id": "s", "persisted": True,
+        "response_transformed": False, "response_previewed": False, "estimated_cost_usd": None,
+        "cost_status": "unknown", "cost_source": "none", "service_tier": None,
     }  # fmt: skip
     assert [message["role"] for message in result["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert "".join(pieces).strip() == "It is noon."
@@ -151,7 +153,7 @@ async def test_a_failed_model_is_a_failed_result_and_the_next_turn_carries_the_q
                 await agent.chat("three")
         sent = stub.posts[1].json["messages"]
     assert (result["failed"], result["completed"], result["persisted"]) == (True, False, True)
-    assert result["error"] == result["final_response"] == "HTTP 400: the model answered HTTP 400"
+    assert result["error"] == result["final_response"] == "HTTP 400: no"
     assert result["turn_exit_reason"] == "model_failed"
     assert sent == [{"role": "user", "content": "one\n\ntwo"}]
     assert again["final_response"] == "Here."

@@ -42,8 +42,8 @@ PROMISES = (
     Promise(
         id="agent:model-failed",
         source="Sessions §12",
-        sentence="A model that failed is a failed result with its text, the question stays and reaches the model with "
-        "the next one; chat raises TurnFailed.",
+        sentence="A model that failed is a failed result with status and what its endpoint said, without credentials; "
+        "the question stays and reaches the model with the next one; chat raises TurnFailed.",
         diverges="chat of a release returns the text of the failure like an answer.",
     ),
     Promise(

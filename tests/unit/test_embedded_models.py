@@ -12,8 +12,10 @@ import pytest
 from aip_hermes.embedded import ModelFailed, ModelReply, ModelRequest, OfflineModel
 from aip_hermes.embedded.agent import ToolCall, whole_reply
 from aip_hermes.embedded.agent.openai_model import OpenAIModel
+from aip_hermes.embedded.agent.telling import failure_text
 from aip_hermes.embedded.agent.tools import TOOLS
 from aip_hermes.embedded.session_db import Usage
+from aip_hermes.secret import Secret
 from tests.support.embedded_endpoint import SteppingClock
 
 REQUEST = ModelRequest(messages=[{"role": "user", "content": "x"}], tools=TOOLS)
@@ -250,3 +252,39 @@ async def test_calls_with_ids_of_their_own_stay_apart_however_they_are_numbered(
     assert reply.tool_calls == (
         ToolCall(id="a", name="f", arguments='{"x": 1}'), ToolCall(id="b", name="f", arguments='{"x": 2}')
     )  # fmt: skip
+
+
+@pytest.mark.requirement("agent:model-failed")
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"error": {"message": "no model\n `m`", "code": "model_not_found"}}, "no model `m`"),
+        ({"error": "no model"}, "no model"),
+        ([{"error": {"message": "no model"}}], "no model"),
+        ({"detail": "no model"}, "no model"),
+        (
+            {"error": {"message": "wrong key sk-1234567890abcdef, or an-unusual-key"}},
+            "wrong key [redacted], or [redacted]",
+        ),
+        ({"error": {"message": "x" * 1_000}}, "x" * 299 + "…"),
+        ({"error": {"message": 7}}, None),
+        ({"error": None}, None),
+        (b"<html>", None),
+        ([], None),
+        (7, None),
+    ],
+)
+async def test_what_an_endpoint_says_is_kept_apart_from_what_is_told_to_everybody(
+    body: object, told: str | None
+) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    asked = OpenAIModel(
+        base_url="http://127.0.0.1:9/v1",
+        model="m",
+        key=Secret("an-unusual-key"),
+        transport=httpx.MockTransport(lambda _: httpx.Response(401, content=content)),
+    )
+    with pytest.raises(ModelFailed) as failed:
+        await whole_reply(asked, REQUEST)
+    assert (failed.value.reason, str(failed.value)) == (told, "the model answered HTTP 401")
+    assert failure_text(failed.value) == f"HTTP 401: {told or failed.value}"

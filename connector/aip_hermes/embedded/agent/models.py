@@ -16,16 +16,24 @@ class ModelFailed(Exception):
     """The model gave no usable reply. The text is for a person and free of credentials, addresses and transcript text.
 
     status: the HTTP status where one was received. transient: the same question may be answered in a moment; never true
-    once a piece was given. too_long: the model reads less than it was sent.
+    once a piece was given. too_long: the model reads less than it was sent. reason: what the endpoint itself said,
+    free of credentials; it may quote what it was sent, and is told to nobody but who asked.
     """
 
     def __init__(
-        self, message: str, *, status: int | None = None, transient: bool = False, too_long: bool = False
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        too_long: bool = False,
+        reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.transient = transient
         self.too_long = too_long
+        self.reason = reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,10 +10,11 @@ from typing import Any, Final
 import httpx
 
 from aip_hermes.embedded.agent.models import ModelFailed, ModelRequest, Pieces
-from aip_hermes.embedded.agent.openai_reply import ChunkReader, whole_completion
+from aip_hermes.embedded.agent.openai_reply import ChunkReader, refusal_text, whole_completion
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.loopback import dials_this_machine
 from aip_hermes.ports import Clock, SystemClock
+from aip_hermes.redact import redact_text
 from aip_hermes.secret import Secret
 from aip_hermes.sse import Decoder, SseError
 
@@ -30,6 +31,8 @@ _TOO_LONG: Final = (
     b"prompt is too long",
 )
 """How endpoints say that a request is longer than their context."""
+_MAY_BE_TOO_LONG: Final = (httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE)
+_MAX_REASON_CHARS: Final = 300
 
 
 class OpenAIModel:
@@ -106,9 +109,13 @@ class OpenAIModel:
                 status = response.status_code
                 if status != httpx.codes.OK:
                     again = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
-                    too_long = await self._says_too_long(response)
+                    said = await self._refusal(response)
+                    too_long = status in _MAY_BE_TOO_LONG and any(words in said.lower() for words in _TOO_LONG)
                     told = f"the model answered HTTP {status}" + (": its context is exceeded" if too_long else "")
-                    raise ModelFailed(told, status=status, transient=again, too_long=too_long)
+                    reason = redact_text(refusal_text(said), secrets=[self._key], max_chars=_MAX_REASON_CHARS)
+                    raise ModelFailed(
+                        told, status=status, transient=again, too_long=too_long, reason=reason.strip() or None
+                    )
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     async with aclosing(_streamed(self._chunks(response))) as pieces:
                         async for piece in pieces:
@@ -125,16 +132,18 @@ class OpenAIModel:
             unreached = isinstance(exc, httpx.ConnectError)
             raise ModelFailed(f"the model could not be reached ({type(exc).__name__})", transient=unreached) from exc
 
-    async def _says_too_long(self, response: httpx.Response) -> bool:
-        """Tell whether an error says that the request was longer than the model's context."""
-        if response.status_code not in (httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE):
-            return False
-        told = b""
+    async def _refusal(self, response: httpx.Response) -> bytes:
+        """Return the beginning of what the endpoint says about a request that it refused; of its own failures nothing:
+        they are tried again at once.
+        """
+        said = b""
+        if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+            return said
         async for chunk in self._chunks(response):
-            told += chunk
-            if len(told) > _MAX_ERROR_BYTES:
+            said += chunk
+            if len(said) > _MAX_ERROR_BYTES:
                 break
-        return any(words in told.lower() for words in _TOO_LONG)
+        return said
 
     async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """Yield the body as it comes, within the time for the whole of it."""

@@ -9,7 +9,7 @@ from typing import Any
 from aip_hermes.embedded.agent.models import ModelFailed, ModelReply, ToolCall
 from aip_hermes.embedded.session_db import Usage
 
-__all__ = ["ChunkReader", "whole_completion"]
+__all__ = ["ChunkReader", "refusal_text", "whole_completion"]
 
 _END = "[DONE]"
 _NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -74,6 +74,20 @@ class ChunkReader:
             self._calls.append(call)
         call["id"] = call["id"] or str(call_id or "")
         return call
+
+
+def refusal_text(content: bytes) -> str:
+    """Return the sentence of an error body on one line; empty where it has none: a page, another form, no JSON."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return ""
+    for name in ("error", "message", "detail"):
+        if isinstance(said, list) and said:
+            said = said[0]
+        if isinstance(said, dict):
+            said = said.get(name, said)
+    return " ".join(said.split()) if isinstance(said, str) else ""
 
 
 def whole_completion(content: bytes) -> ModelReply:

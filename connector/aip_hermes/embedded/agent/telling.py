@@ -50,8 +50,8 @@ def failed(keeper: Keeper, identity: Identity, *, reason: str, error: str) -> di
 
 
 def failure_text(failure: ModelFailed) -> str:
-    """Return what stands for the answer of a model that failed."""
-    return str(failure) if failure.status is None else f"HTTP {failure.status}: {failure}"
+    """Return what stands for the answer of a model that failed: the status and the endpoint's own words, if any."""
+    return str(failure) if failure.status is None else f"HTTP {failure.status}: {failure.reason or failure}"
 
 
 def _result(
@@ -68,6 +68,9 @@ def _result(
         "failed": False,
         "partial": partial,
         "interrupted": False,
+        # Nothing rewrites an answer or shows a part of it beforehand, and no price list is known here.
+        "response_transformed": False,
+        "response_previewed": False,
         "model": identity.model,
         "provider": identity.provider,
         "base_url": identity.base_url,
@@ -80,6 +83,10 @@ def _result(
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "last_prompt_tokens": keeper.last_prompt_tokens,
+        "estimated_cost_usd": None,
+        "cost_status": "unknown",
+        "cost_source": "none",
+        "service_tier": None,
         "session_id": keeper.session_id,
         "persisted": keeper.persisted,
     }
