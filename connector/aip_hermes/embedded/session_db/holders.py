@@ -28,11 +28,14 @@ def process_holder(*, turn: str, platform: str) -> str:
     return ":".join([*parts, f"turn={turn}", f"platform={platform}"])
 
 
-def holder_is_gone(holder: str) -> bool:
-    """Tell whether a holder names a process of this machine that is no more; False for all that can't be known."""
+def holder_is_gone(holder: str, *, elsewhere: bool = False) -> bool:
+    """Tell whether a holder names a process of this machine that is no more; False for all that can't be known.
+
+    elsewhere: whether it may run on another machine, so that one that names no machine can't be known.
+    """
     found = _PID.search(holder)
     host = _HOST.search(holder)
-    if found is None or (host is not None and host[1] != _host()):
+    if found is None or (elsewhere if host is None else host[1] != _host()):
         return False
     pid = int(found[1])
     try:

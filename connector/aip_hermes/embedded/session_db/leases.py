@@ -50,7 +50,8 @@ def take(connection: Connection, kind: Kind, subject: str, holder: str, *, now: 
     now = connection.time_of_leases(now)
     key = {"kind": kind, "subject": scrubbed(subject)}
     found = connection.execute(QUERIES["fetch_lease"], key)
-    gone = found[0]["holder"] if found and holder_is_gone(found[0]["holder"]) else None
+    elsewhere = connection.engine == "postgres"
+    gone = found[0]["holder"] if found and holder_is_gone(found[0]["holder"], elsewhere=elsewhere) else None
     parameters = {**key, "holder": scrubbed(holder), "now": now, "expires_at": now + _bounded(ttl_s), "gone": gone}
     taken = bool(connection.execute(QUERIES["take_lease"], parameters))
     if taken:
