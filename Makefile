@@ -19,8 +19,10 @@ test: $(STAMP) ## Run the suite.
 # What is written once for both engines is tested once on each.
 SHARED := $(addprefix tests/contract/test_runtime_,$(addsuffix .py,fence fence_exits fence_contract crash decisions \
   approvals_quorum approvals_policy queue queue_leases execution messages cancel_races checks lifecycle))
+SHARED += $(addprefix tests/contract/test_session_db_,$(addsuffix .py,compression conversation creating ends forests \
+  leases lineage listing messages odd_values portability prune removal rewriting search search_calls settings titles usage))
 
-test-shared: $(STAMP) ## The runtime's tests again, on a PostgreSQL that the tests start.
+test-shared: $(STAMP) ## The tests of the runtime and of SessionDB again, on a PostgreSQL that the tests start.
 	AIP_TEST_STORE=postgres $(BIN)/python -m pytest -q -n auto --dist worksteal $(SHARED)
 
 test-real: $(STAMP) ## The same against a real hermes-agent, which is installed into .venv-hermes and started by the tests.
