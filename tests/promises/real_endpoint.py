@@ -15,4 +15,15 @@ PROMISES = (
         sentence="hermes-agent 0.19.0 accepts what each of the 35 operations sends, and its answers are what their "
         "published schemas say.",
     ),
+    Promise(
+        id="real:failures",
+        source="issue 8 (every error class that can be provoked)",
+        sentence="What hermes-agent 0.19.0 refuses is told with its status and code, certain where nothing can have "
+        "happened, and nothing has.",
+    ),
+    Promise(
+        id="real:model-fails",
+        source="issue 8 (failing models); design D20",
+        sentence="A turn that hermes-agent 0.19.0 answers with 200 although its model failed is told as not stored.",
+    ),
 )

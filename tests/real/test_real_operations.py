@@ -4,67 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aip_hermes import wire
-from aip_hermes.contract import load_operations
-from aip_hermes.contract.schemas import operation_validator
-from tests.real.gateway import RealHermes
 from tests.real.model import Answer
-from tests.real.rows import RealRows, real_rows
-from tests.support.reconcile_site import Losing, losing
+from tests.real.site import OPERATIONS, Site
 
 pytestmark = pytest.mark.real
 
-_ROWS = load_operations()
-ENDED = frozenset({"completed", "failed", "cancelled"})
 JOB = {"schedule": "0 3 1 1 *", "prompt": "Summarise the year."}
 DANGEROUS = Answer(calls=[("terminal", {"command": "rm -rf ./what-is-not-there"})])
 """A call that nobody lets happen: it waits for an approval, which is denied."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """done: which operations completed."""
-
-    hermes: RealHermes
-    rows: RealRows
-    losing: Losing
-    done: set[str] = field(default_factory=set)
-
-    def named(self, name: str) -> str:
-        return f"{name}-{self.rows.mark}"
-
-    async def act(self, operation: str, values: Mapping[str, Any]) -> wire.ActionResult:
-        """Have an operation done, with an approval where its row asks for one."""
-        assert operation_validator(_ROWS[operation].input).violations(values) == []
-        return await self.losing.act(operation, values, approve=_ROWS[operation].approval)
-
-    async def output(self, operation: str, **values: Any) -> dict[str, Any]:
-        """Return what an operation answers that completes, as its published schema says."""
-        result = await self.act(operation, values)
-        assert result.status == "completed", result.wire()
-        assert operation_validator(_ROWS[operation].output).violations(result.output) == []
-        self.done.add(operation)
-        assert isinstance(result.output, dict)
-        return result.output
-
-    async def reached(self, run_id: str, status: str) -> None:
-        """Wait for a status of a run that stays."""
-        async with asyncio.timeout(30):
-            while (run := (await self.rows.client.get(f"/v1/runs/{run_id}")).json())["status"] != status:
-                assert run["status"] not in ENDED, run
-
-
-@pytest.fixture
-async def site(own_hermes: RealHermes, tmp_path: Path) -> AsyncIterator[Site]:
-    async with real_rows(own_hermes) as rows, losing(tmp_path, own_hermes.url, key=own_hermes.key) as runtime:
-        yield Site(hermes=own_hermes, rows=rows, losing=runtime)
 
 
 @pytest.mark.requirement("real:operations")
@@ -75,7 +25,7 @@ async def test_every_operation_is_accepted_and_answered_as_published(site: Site)
     await _answers_of_v1(site)
     await _runs(site)
     await _jobs(site)
-    assert set(_ROWS) - site.done == set()
+    assert set(OPERATIONS) - site.done == set()
 
 
 async def _sessions(site: Site) -> None:
