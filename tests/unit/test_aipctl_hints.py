@@ -78,6 +78,9 @@ def test_an_unknown_outcome_says_look_first() -> None:
     ("body", "expected"),
     [
         (answers.failed("idempotency.required"), "--idempotency-key KEY"),
+        (answers.failed("connector.hermes_agent.authentication", category="auth"), "not your token"),
+        (answers.failed("connector.hermes_agent.missing_credential", category="auth"), "the endpoint's key_file"),
+        (answers.failed("connector.hermes_agent.tenant_mismatch", category="auth"), "use the token of a principal"),
         (answers.failed("connector.hermes_agent.busy", retryable=True), "same Action ID and the same key"),
         (
             answers.failed("action.input_schema_invalid", details={"violations": ["/body/titel: unknown", "/x: no"]}),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -29,6 +29,14 @@ MENDABLE: Final = {
     "aip_hermes.settings.values": "SettingsError",
 }
 """Where the exceptions are defined that a person can mend by what their text says."""
+
+
+_STEPS: Final[Mapping[type[OSError], str]] = {
+    FileNotFoundError: "compare the name with what is there",
+    PermissionError: "ask its owner, or use their account",
+    IsADirectoryError: "name a file",
+    NotADirectoryError: "name another folder",
+}
 
 
 class Program(click.Group):
@@ -85,13 +93,22 @@ def guarded(body: Any) -> Any:
         status = 130
     except Exception as error:
         if isinstance(error, _mendable()):
-            print(f"aip-hermes: {error}", file=sys.stderr)
+            step = getattr(error, "next_step", "")
+            print(f"aip-hermes: {error}; {step}" if step else f"aip-hermes: {error}", file=sys.stderr)
         elif isinstance(error, OSError):
-            print(f"aip-hermes: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+            print(f"aip-hermes: {_of_the_system(error)}", file=sys.stderr)
         else:
             raise
     drop_unwritable_output()
     sys.exit(status)
+
+
+def _of_the_system(error: OSError) -> str:
+    said = error.strerror or str(error)
+    if error.filename:
+        said = f"{error.filename}: {said[:1].lower()}{said[1:]}"
+    step = _STEPS.get(type(error), "")
+    return f"{said}; {step}" if step else said
 
 
 @contextmanager

@@ -101,7 +101,8 @@ class TlsFailed(NotReachable, code="client.tls_failed"):
     """No encrypted connection that this machine trusts."""
 
     fixed_next_step = (
-        "does the server speak https there? a certificate of your own authority needs --native-tls-ca-file FILE"
+        "does the server speak https there? a certificate of your own authority needs "
+        "--native-tls-ca-file FILE (of `aip-hermes verify`: --tls-ca-file FILE)"
     )
 
 

@@ -45,6 +45,8 @@ def restore(
     """
     if path.exists() and backup.exists() and backup.samefile(path):
         raise CopyRefused(f"{backup} is the store itself; name a backup")
+    if not backup.exists():
+        raise StoreUnavailable(f"{backup} does not exist; name a file that `backup` wrote", kind="missing")
     if any(filled(beside(backup, suffix)) for suffix in ("-wal", "-journal")):
         raise CopyRefused(f"{backup} has a log beside it, so it is a store and no backup; make one with `backup`")
     with OwnerLock(path.parent), open_untouched(backup, migrations=migrations, application_id=application_id) as source:

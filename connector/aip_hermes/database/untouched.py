@@ -66,7 +66,7 @@ def open_untouched(
     """
     known = schema.load(migrations)
     if not path.is_file():
-        raise StoreUnavailable(f"{path} does not exist", kind="missing")
+        raise StoreUnavailable(f"{path} does not exist; its server makes it at the first start", kind="missing")
     check_ours(path, application_id=application_id)
     try:
         raw = connect_untouched(path, served=OwnerLock.holder_of(path.parent, name=lock_name) is not None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -103,7 +104,10 @@ def _read(settings: Settings) -> tuple[_Entry, ...]:
             secret = read_secret_file(token.file)
             _check_strength(secret, strong=not settings.server.loopback)
         except (SecretFileError, ValueError) as exc:
-            raise SettingsError(settings.path, f"can't be used: {exc}", member=f"tokens[{index}].file") from None
+            rule = f"can't be used: {exc}"
+            if not os.path.lexists(token.file):
+                rule += f"; write a token into it, as `openssl rand -hex 32` makes one, then `chmod 600 {token.file}`"
+            raise SettingsError(settings.path, rule, member=f"tokens[{index}].file") from None
         entry = _entry(secret, token)
         twin = next((number for number, other in enumerate(entries) if other.digest == entry.digest), None)
         if twin is not None:

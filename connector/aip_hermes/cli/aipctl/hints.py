@@ -26,6 +26,11 @@ __all__ = [
 _MAX_LISTED = 16
 _MAX_SHOWN = 240
 
+_KEY_OF_THE_ENDPOINT = (
+    "it is the server's key for that Hermes, not your token: whoever runs the server writes the API_SERVER_KEY of that "
+    "Hermes into the endpoint's key_file and starts the server anew; `aip-hermes doctor` checks it"
+)
+
 _NEXT_STEPS: Mapping[str, str] = {
     "action.cancel_unsupported": "it goes on and can't be stopped; look it up: aipctl action status {url} {action}",
     "action.gone": "the result is no longer kept; read the session itself",
@@ -37,6 +42,8 @@ _NEXT_STEPS: Mapping[str, str] = {
     "auth.native_http_unauthorized": "name the token file of the server's set-up: --native-bearer-token-file FILE",
     "auth.not_authorized": "use the token of a principal that may do this; {url}/aip/v1/me tells which one this is",
     "capability.unsupported": "aipctl capability list {url}",
+    "connector.hermes_agent.authentication": _KEY_OF_THE_ENDPOINT,
+    "connector.hermes_agent.missing_credential": _KEY_OF_THE_ENDPOINT,
     "connector_catalog.stale_cursor": "start the listing again without --cursor",
     "connector_catalog.tenant_required": "this token has no tenant; use one that has",
     "envelope.too_large": "send a smaller input; `aipctl manifest fetch {url}` shows `limits.max_request_bytes`",
