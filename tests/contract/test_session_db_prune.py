@@ -62,7 +62,10 @@ async def test_old_rows_that_have_ended_go_and_open_ones_are_counted(db: Session
     await db.end_session("old-begun", "done")
     await add(db, "young", "w")
 
-    assert [row["id"] for row in await db.list_prune_candidates()] == ["old", "old-silent"]
+    assert [row["id"] for row in await db.list_prune_candidates(90)] == ["old", "old-silent"]
+    assert await db.count_open_prune_matches(90) == 1
+    # Without an age it is that of nothing; a prune alone has one of its own.
+    assert [row["id"] for row in await db.list_prune_candidates()] == ["old", "old-silent", "old-begun", "young"]
     assert await db.count_open_prune_matches() == 1
     assert await db.prune_sessions() == 2
     assert await ids(db) == {"old-open", "old-begun", "young"}

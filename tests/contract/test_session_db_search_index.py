@@ -124,7 +124,7 @@ async def test_a_check_names_the_damage_and_a_rebuild_ends_it(session_store: Ope
 
         assert (await db.search_index_status(check=True))["damage"]
         assert (await db.search_index_status())["indexed"]
-        await db.rebuild_search_index()
+        assert await db.rebuild_fts() == 1
         assert await sound(db)
 
 

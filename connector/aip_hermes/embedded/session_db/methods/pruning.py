@@ -39,23 +39,27 @@ class PruneMethods(RemovalMethods, SearchMethods):
         return len(await self._removing(lambda c: pruning.prune(c, chosen, limit=limit), sessions_dir, cause="prune"))
 
     async def list_prune_candidates(
-        self, older_than_days: float | None = 90, source: str | None = None, limit: int | None = None, **filters: Any
+        self, older_than_days: float | None = None, source: str | None = None, limit: int | None = None, **filters: Any
     ) -> list[dict[str, Any]]:
-        """Return the rows that `prune_sessions` would remove, with `last_active`, the longest inactive first."""
+        """Return the rows that `prune_sessions` would remove, with `last_active`, the longest inactive first; of any
+        age where none is given.
+        """
         chosen = self._older(older_than_days, source, filters)
         return await self.read(lambda c: pruning.candidates(c, chosen, limit=limit))
 
     async def count_open_prune_matches(
-        self, older_than_days: float | None = 90, source: str | None = None, **filters: Any
+        self, older_than_days: float | None = None, source: str | None = None, **filters: Any
     ) -> int:
         """Return how many rows the same selection means that stay because they have not ended."""
         chosen = self._older(older_than_days, source, filters)
         return len(await self.read(lambda c: selected(c, chosen, ended=False)))
 
     async def archive_sessions(
-        self, older_than_days: float | None = 90, source: str | None = None, **filters: Any
+        self, older_than_days: float | None = None, source: str | None = None, **filters: Any
     ) -> int:
-        """Put away the rows that `prune_sessions` would remove; returns how many were not away yet."""
+        """Put away the rows that `prune_sessions` would remove, of any age where none is given; returns how many were
+        not away yet.
+        """
         chosen = self._older(older_than_days, source, filters)
         return await self.write(lambda c: pruning.archive(c, chosen))
 

@@ -110,6 +110,11 @@ class SearchMethods(StoreFile):
         self._index_settled = True
         return await self._catch_up(progress)
 
+    async def rebuild_fts(self) -> int:
+        """Do the same, under the name that scripts of Hermes know; returns how many indexes were made."""
+        await self.rebuild_search_index()
+        return 1
+
     async def search_index_status(self, *, check: bool = False) -> dict[str, Any]:
         """Return `{indexed, indexed_through, waiting, cause, damage}`.
 

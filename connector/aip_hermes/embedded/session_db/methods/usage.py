@@ -22,7 +22,7 @@ _CLOSING_S: Final = 10.0
 
 
 class UsageMethods(StoreFile):
-    """Tokens and costs. `used` everywhere: the members of `usage.Report`, by keyword.
+    """Tokens and costs, as the members of `usage.Report` hold them.
 
     What is no possible count or cost counts as none. Counters are of 64 bits.
     """
@@ -38,7 +38,24 @@ class UsageMethods(StoreFile):
         await super().close()
 
     async def update_token_counts(
-        self, session_id: str, input_tokens: int = 0, output_tokens: int = 0, model: str | None = None, **used: Any
+        self,
+        session_id: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        model: str | None = None,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        reasoning_tokens: int = 0,
+        estimated_cost_usd: float | None = None,
+        actual_cost_usd: float | None = None,
+        cost_status: str | None = None,
+        cost_source: str | None = None,
+        pricing_version: str | None = None,
+        billing_provider: str | None = None,
+        billing_base_url: str | None = None,
+        billing_mode: str | None = None,
+        api_call_count: int = 0,
+        absolute: bool = False,
     ) -> None:
         """Add what a call used to the row and to the sums by model; a missing row is made with the source `unknown`.
 
@@ -47,17 +64,72 @@ class UsageMethods(StoreFile):
         absolute=True: the given sums, api_call_count included, take the place of those on the row; costs that are not
         given stay. The first accounted call fixes model and billing route, later ones fill what is unknown.
         """
-        await self._account([_report(session_id, input_tokens, output_tokens, model, used)])
+        report = Report(
+            session_id=session_id,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            model=model,
+            cache_read_tokens=cache_read_tokens,
+            cache_write_tokens=cache_write_tokens,
+            reasoning_tokens=reasoning_tokens,
+            estimated_cost_usd=estimated_cost_usd,
+            actual_cost_usd=actual_cost_usd,
+            cost_status=cost_status,
+            cost_source=cost_source,
+            pricing_version=pricing_version,
+            billing_provider=billing_provider,
+            billing_base_url=billing_base_url,
+            billing_mode=billing_mode,
+            api_call_count=api_call_count,
+            absolute=absolute,
+        )
+        await self._account([report])
 
     async def queue_token_counts(
-        self, session_id: str, input_tokens: int = 0, output_tokens: int = 0, model: str | None = None, **used: Any
+        self,
+        session_id: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        model: str | None = None,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        reasoning_tokens: int = 0,
+        estimated_cost_usd: float | None = None,
+        actual_cost_usd: float | None = None,
+        cost_status: str | None = None,
+        cost_source: str | None = None,
+        pricing_version: str | None = None,
+        billing_provider: str | None = None,
+        billing_base_url: str | None = None,
+        billing_mode: str | None = None,
+        api_call_count: int = 0,
+        absolute: bool = False,
     ) -> None:
         """The same, soon: returns at once, and a task of the store writes several reports together.
 
         What waits is stored before a listing and when the store closes.
         """
         self._check_open()
-        self._reports.put(_report(session_id, input_tokens, output_tokens, model, used))
+        report = Report(
+            session_id=session_id,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            model=model,
+            cache_read_tokens=cache_read_tokens,
+            cache_write_tokens=cache_write_tokens,
+            reasoning_tokens=reasoning_tokens,
+            estimated_cost_usd=estimated_cost_usd,
+            actual_cost_usd=actual_cost_usd,
+            cost_status=cost_status,
+            cost_source=cost_source,
+            pricing_version=pricing_version,
+            billing_provider=billing_provider,
+            billing_base_url=billing_base_url,
+            billing_mode=billing_mode,
+            api_call_count=api_call_count,
+            absolute=absolute,
+        )
+        self._reports.put(report)
 
     async def flush_token_counts(self, timeout: float = 5.0) -> bool:
         """Wait until all queued usage is stored; False where it is not after so many seconds."""
@@ -67,7 +139,10 @@ class UsageMethods(StoreFile):
     async def record_auxiliary_usage(
         self, session_id: str, task: str, *, model: str | None = None, api_call_count: int = 1, **used: Any
     ) -> None:
-        """Add what a side task (a title, a summary) used to the sums by model alone; the row's own sums stay."""
+        """Add what a side task (a title, a summary) used to the sums by model alone; the row's own sums stay.
+
+        used: other members of `usage.Report`.
+        """
         now = self._now()
         report = Report(session_id=session_id, model=model, api_call_count=api_call_count, **used)
         await self.write(lambda c: usage.account_auxiliary(c, report, task=task, now=now))
@@ -84,7 +159,3 @@ class UsageMethods(StoreFile):
                 usage.account(connection, report, now=now)
 
         await self.write(together)
-
-
-def _report(session_id: str, input_tokens: int, output_tokens: int, model: str | None, used: dict[str, Any]) -> Report:
-    return Report(session_id=session_id, input_tokens=input_tokens, output_tokens=output_tokens, model=model, **used)
