@@ -41,6 +41,7 @@ PARTS: Final = frozenset(
         "listed_columns",
         "listed_tip",
         "listing_filter",
+        "lowered",
         "matched",
         "message_columns",
         "next_segment",

@@ -36,7 +36,7 @@ ROWS: Final[tuple[dict[str, Any], ...]] = (
     {"role": "user", "content": "x" * 300 + " longword " + "y" * 5000},
     {"role": "user", "content": "OR and NOT are words in lower case: or not; 'quoted' \"double\" back\\slash % _ ?"},
     {"role": "user", "content": "emoji 👍 and \ue000 private \0 nul"},
-    {"role": "user", "content": " ".join(f"w{number}" for number in range(120_000)) + " tail of the giant"},
+    {"role": "user", "content": " ".join(f"w{number}" for number in range(150_000)) + " tail of the giant"},
 )
 QUERIES_TYPED: Final = (
     "deploy", "deploy*", "deployment failed", '"failed on"', '"on failed"', '"the end"', '"the en"*',
@@ -45,7 +45,7 @@ QUERIES_TYPED: Final = (
     "한국", "parts", "hidden", "secret", "object", "inside", "4711", "bytes", "write_file", "nested",
     "newline", "read_file", "path", "file_name", "name", "txt", "100", "100%", "a+b", "don't", "don",
     "x" * 300, "x" * 256, "y" * 5000, "yyyy*", "longword", "or", "not", "quoted", "back\\slash", "?", "%",
-    "_", "👍", "\ue000", "private", "nul", "w119999", "w11999*", '"tail of the giant"', "tail giant",
+    "_", "👍", "\ue000", "private", "nul", "w149999", "w14999*", '"tail of the giant"', "tail giant",
     "giant NOT tail", "ploy", "loymen", "role", "assistant", "NOT deploy", "AND", '""', "*", "e",
     '"end of" OR monday', "words NOT parts NOT quoted", "'", "!", "&|",
 )  # fmt: skip
@@ -77,6 +77,28 @@ async def test_every_query_finds_the_same_on_both_engines(both: tuple[SessionDB,
             if here != there:
                 different[f"{query[:40]} {how}"] = ([h["id"] for h in here], [h["id"] for h in there])
     assert not different
+
+
+@pytest.mark.requirement("sessions:postgres:search")
+async def test_parts_of_words_are_looked_up_in_trigrams_where_the_server_has_them(postgres_dsn: str) -> None:
+    async with SessionDB(postgres_dsn) as db:
+        await db.create_session("s", "cli")
+        await db.append_messages_batch("s", [{"role": "user", "content": f"deploy{n} 100%_{n}"} for n in range(500)])
+        assert await db.optimize_fts() == 1
+        plain = {query: await db.search_messages(query, limit=500) for query in ("eploy77", "ploy1", "0%_4", "eploy7_")}
+        with psycopg.connect(postgres_dsn, autocommit=True) as raw:
+            raw.execute("CREATE EXTENSION pg_trgm")
+        assert await db.optimize_fts() == 1
+        assert {query: await db.search_messages(query, limit=500) for query in plain} == plain
+        assert [len(hits) for hits in plain.values()] == [1, 111, 111, 0]
+    query = QUERIES["scan_newest"].postgres or ""
+    contains = (QUERIES["text_contains"].postgres or "").replace("{parameter}", "text_0")
+    asked = SEARCH | {"text_0": "%eploy77%", "limit": 20, "offset": 0}
+    with psycopg.connect(postgres_dsn, autocommit=True) as raw:
+        raw.execute("SET search_path TO aip_sessions; SET enable_seqscan TO off")
+        explained = f"EXPLAIN {translated_query(query.replace('{condition}', contains))}".encode()
+        plan = "\n".join(line for (line,) in raw.execute(explained, parameters(asked)))
+    assert "messages_parts" in plan
 
 
 @pytest.mark.requirement("sessions:postgres:search")

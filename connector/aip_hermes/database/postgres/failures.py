@@ -17,6 +17,7 @@ _KINDS: Final[tuple[tuple[type[Exception], FailureOfStore, str], ...]] = (
     (errors.LockNotAvailable, "locked", "a row is locked by another operation"),
     (errors.QueryCanceled, "locked", "a statement took longer than the server allows"),
     (errors.DiskFull, "disk_full", "the server's disk is full"),
+    (errors.ProgramLimitExceeded, "other", "a value is longer than the server's indexes take"),
     (errors.DataCorrupted, "corrupt", "the server found damaged data"),
     (errors.IndexCorrupted, "corrupt", "the server found a damaged index"),
     (errors.InvalidPassword, "other", "the server refused the password"),

@@ -45,13 +45,15 @@ ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 -- name: scanned
 -- Rows whose lower-cased texts fulfil a condition, which is put in at each search. Letters beyond ASCII stay as they are.
 FROM (
-    SELECT id, lower(
-        (COALESCE(content, '') || E'\n' || COALESCE(tool_name, '') || E'\n' || COALESCE(tool_calls, '')) COLLATE "C"
-    ) AS haystack
-    FROM search_texts
-) AS t
-JOIN messages AS m ON m.id = t.id
+    SELECT messages.*, /*lowered*/ AS haystack FROM messages
+) AS m
 WHERE {condition} AND /*search_filter*/;
+
+-- name: lowered
+-- The texts of a row in one, as the index of trigrams has them, too.
+lower((
+    COALESCE(content_text, content, '') || E'\n' || COALESCE(tool_name, '') || E'\n' || COALESCE(calls_text, tool_calls, '')
+) COLLATE "C");
 
 -- name: fetch_hits
 -- Hits in the order of a list of ids, each with the message before and the one after it: one query for all of them.
@@ -77,8 +79,8 @@ LEFT JOIN LATERAL (
 ORDER BY hit.place;
 
 -- name: text_contains
--- A text that stands for itself, in the lower-cased texts of a row.
-strpos(t.haystack, :{parameter}) > 0;
+-- A pattern in the lower-cased texts of a row; what it means is escaped in there.
+m.haystack LIKE :{parameter} ESCAPE '\';
 
 -- name: search_filter
 -- Which rows of any search are shown. The session is looked up only where its source is asked for.

@@ -99,14 +99,13 @@ ORDER BY m.timestamp, m.id LIMIT :limit OFFSET :offset;
 
 -- name: scanned
 -- Rows whose lower-cased texts fulfil a condition, which is put in at each search.
-FROM (
-    SELECT id, lower(
-        COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, '')
-    ) AS haystack
-    FROM search_texts
-) AS t
+FROM (SELECT id, /*lowered*/ AS haystack FROM search_texts) AS t
 JOIN messages AS m ON m.id = t.id
 WHERE {condition} AND /*search_filter*/;
+
+-- name: lowered
+-- The texts of a row in one.
+lower(COALESCE(content, '') || char(10) || COALESCE(tool_name, '') || char(10) || COALESCE(tool_calls, ''));
 
 -- name: waiting
 -- The texts of rows with a greater id.

@@ -10,7 +10,7 @@ from aip_hermes.database import Connection, Listed
 from aip_hermes.database.queries import Query
 from aip_hermes.embedded.session_db.columns import scrubbed
 from aip_hermes.embedded.session_db.queries import QUERIES
-from aip_hermes.embedded.session_db.search.in_rows import match_query, weighed, words_condition
+from aip_hermes.embedded.session_db.search.in_rows import match_query, patterns, weighed, words_condition
 from aip_hermes.embedded.session_db.search.index import state_of
 from aip_hermes.embedded.session_db.search.language import Node, has_cjk, loosened, parse, terms
 from aip_hermes.embedded.session_db.search.matching import Condition, match_expression
@@ -130,7 +130,7 @@ def _match(connection: Connection, search: Search, tree: Node, *, limit: int, of
     parameters = {**search.parameters, "match": expression, **(in_rows.parameters if in_rows else {})}
 
     def matches(name: str, page: Mapping[str, int]) -> list[dict[str, Any]]:
-        query = QUERIES[name] if in_rows is None else _with_condition(QUERIES[name], "", postgres=in_rows.sql)
+        query = QUERIES[name] if in_rows is None else _with_condition(QUERIES[name], in_rows.sql)
         return connection.execute(query, {**parameters, **page})
 
     if search.sort in ("newest", "oldest"):
@@ -151,12 +151,16 @@ def _match(connection: Connection, search: Search, tree: Node, *, limit: int, of
 
 def _scan(connection: Connection, search: Search, tree: Node, *, limit: int, offset: int) -> list[int]:
     contains = QUERIES["text_contains"]
-    here = Condition(tree, contains=contains)
-    there = Condition(tree, contains=contains.postgres or contains)
+    there = connection.engine == "postgres"
+    condition = (
+        Condition(tree, contains=contains.postgres or contains, forms=patterns)
+        if there
+        else Condition(tree, contains=contains)
+    )
     name = "scan_oldest" if search.sort == "oldest" else "scan_newest"
-    query = _with_condition(QUERIES[name], here.sql, postgres=there.sql)
+    query = _with_condition(QUERIES[name], condition.sql)
     page = {"limit": limit, "offset": offset}
-    return [row["id"] for row in connection.execute(query, {**search.parameters, **here.parameters, **page})]
+    return [row["id"] for row in connection.execute(query, {**search.parameters, **condition.parameters, **page})]
 
 
 def _waiting(connection: Connection, search: Search, tree: Node, *, after: int) -> list[int]:
@@ -191,8 +195,9 @@ def _is_short(tree: Node) -> bool:
     return sum(1 for _ in terms(tree)) <= _SECOND_LOOK_TERMS
 
 
-def _with_condition(query: Query, condition: str, *, postgres: str) -> Query:
-    other = (query.postgres or query).replace("{condition}", postgres)
+def _with_condition(query: Query, condition: str) -> Query:
+    """Return a query with a condition that is written for the engine at hand."""
+    other = (query.postgres or query).replace("{condition}", condition)
     return Query(query.replace("{condition}", condition), postgres=other)
 
 

@@ -19,16 +19,21 @@ from aip_hermes.embedded.session_db.columns import BYTES_MARK, JSON_MARK
 from aip_hermes.embedded.session_db.json_text import json_value
 from aip_hermes.embedded.session_db.queries import QUERIES
 from aip_hermes.embedded.session_db.search.language import All, Either, Node, Term, Without
-from aip_hermes.embedded.session_db.search.matching import Condition
+from aip_hermes.embedded.session_db.search.matching import Condition, written_as
 from aip_hermes.embedded.session_db.search.words import folded_words
 
-__all__ = ["kept_with", "match_query", "rewrite", "weighed", "words_condition"]
+__all__ = ["add_trigrams", "kept_with", "match_query", "patterns", "rewrite", "weighed", "words_condition"]
 
 _KEY_CHARS: Final = 255
 """Longer words are known to the index by their beginning."""
 _MOST_KEY_BYTES: Final = 900_000
 """An entry of the index holds a little more; of a text with more different words the order of words tells alone."""
 _NOT_TEXT: Final = frozenset({"type", "data", "url", "image_url", "media_type"})
+_SIGNS: Final = re.compile(r"[%_\\]")
+_TRIGRAMS: Final = (
+    "SELECT home.nspname AS home FROM pg_extension AS there JOIN pg_namespace AS home ON home.oid = there.extnamespace "
+    "WHERE there.extname = 'pg_trgm'"
+)
 _SATURATION: Final = 1.2
 _LENGTH_WEIGHT: Final = 0.75
 _LEAST_WEIGHT: Final = 1e-6
@@ -54,6 +59,24 @@ def rewrite(connection: Connection, *, after: int, rows: int) -> int | None:
         connection.execute(QUERIES["index_texts"], kept)
         last = row["id"]
     return last
+
+
+def add_trigrams(connection: Connection) -> bool:
+    """Make an index of parts of words, where the server has the extension pg_trgm; False where it has not."""
+    found = connection.execute(_TRIGRAMS)
+    if not found:
+        return False
+    home = str(found[0]["home"]).replace('"', '""')
+    lowered = QUERIES["lowered"].postgres
+    connection.execute(
+        f'CREATE INDEX IF NOT EXISTS messages_parts ON messages USING gin (({lowered}) "{home}".gin_trgm_ops)'
+    )
+    return True
+
+
+def patterns(term: Term) -> list[str]:
+    """Return what LIKE looks for where a term is a part of a text; its own signs stand for themselves."""
+    return [f"%{_SIGNS.sub(lambda sign: chr(92) + sign[0], form)}%" for form in written_as(term.text)]
 
 
 def match_query(node: Node) -> str | None:

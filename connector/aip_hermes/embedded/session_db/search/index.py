@@ -14,6 +14,7 @@ from typing import Final
 from aip_hermes.database import Connection, StoreFailure, StoreUnavailable
 from aip_hermes.embedded.session_db import meta
 from aip_hermes.embedded.session_db.queries import QUERIES
+from aip_hermes.embedded.session_db.search.in_rows import add_trigrams
 
 __all__ = [
     "INDEX_CHUNK",
@@ -117,7 +118,9 @@ def detach(connection: Connection, *, cause: str) -> bool:
 
 
 def optimize(connection: Connection) -> None:
-    """Make all parts of the index one; what was deleted leaves the file."""
+    """Make all parts of the index one; what was deleted leaves the file. A server is told what its tables hold."""
+    if connection.engine == "postgres":
+        add_trigrams(connection)
     connection.execute(QUERIES["optimize_search_index"])
 
 
