@@ -20,9 +20,15 @@ from tests.support.endpoint_process import endpoint_process
 TURNS = 20
 
 
+@pytest.fixture(params=["file", "shared"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A file, and a database on a server."""
+    return str(request.getfixturevalue("postgres_dsn")) if request.param == "shared" else str(tmp_path / "hermes.db")
+
+
 @contextmanager
-def two(store: Path) -> Iterator[tuple[subprocess.Popen[str], subprocess.Popen[str]]]:
-    with endpoint_process(str(store)) as one, endpoint_process(str(store)) as other:
+def two(store: str) -> Iterator[tuple[subprocess.Popen[str], subprocess.Popen[str]]]:
+    with endpoint_process(store) as one, endpoint_process(store) as other:
         yield one, other
 
 
@@ -45,8 +51,8 @@ async def rows_of(client: httpx.AsyncClient) -> list[tuple[str, str]]:
 
 
 @pytest.mark.requirement("sessions:endpoints:one-turn")
-async def test_turns_of_one_session_follow_each_other_over_two_endpoints(tmp_path: Path) -> None:
-    with two(tmp_path / "hermes.db") as processes:
+async def test_turns_of_one_session_follow_each_other_over_two_endpoints(store: str) -> None:
+    with two(store) as processes:
         async with clients(*processes) as (one, other):
             assert (await one.post("/api/sessions", json={"id": "s"})).status_code == 201
             said = [f"question {number}" for number in range(TURNS)]
@@ -71,8 +77,8 @@ async def test_turns_of_one_session_follow_each_other_over_two_endpoints(tmp_pat
 
 
 @pytest.mark.requirement("sessions:endpoints:one-turn")
-async def test_what_a_killed_endpoint_had_begun_keeps_the_other_one_from_nothing(tmp_path: Path) -> None:
-    with two(tmp_path / "hermes.db") as (dies, lives):
+async def test_what_a_killed_endpoint_had_begun_keeps_the_other_one_from_nothing(store: str) -> None:
+    with two(store) as (dies, lives):
         async with clients(dies, lives) as (one, other):
             assert (await one.post("/api/sessions", json={"id": "s"})).status_code == 201
             mine = [asyncio.create_task(one.post("/api/sessions/s/chat", json={"message": "m"})) for _ in range(10)]
