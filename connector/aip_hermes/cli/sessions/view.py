@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -15,21 +15,26 @@ from aip_hermes.cli.aipctl.terminal import safe_text
 
 __all__ = ["print_hits", "print_rows"]
 
+_HEADS: Final = ("session", "last active", "messages", "state")
+_TITLE_CHARS: Final = 8
+
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, file: TextIO | None = None, width: int | None = None) -> None:
     """Print one line per session; ids are never cut, so that they can be copied."""
+    console = _console(file, width)
+    shown = [(safe_text(row["id"]), _time(row["last_active"]), str(row["message_count"]), _state(row)) for row in rows]
     table = Table(box=None, header_style="bold")
-    table.add_column("session", no_wrap=True, overflow="fold")
-    table.add_column("last active", no_wrap=True)
-    table.add_column("messages", justify="right")
-    table.add_column("state", no_wrap=True)
-    table.add_column("title or beginning", overflow="ellipsis", no_wrap=True)
-    for row in rows:
-        about = Text(safe_text(row["title"])) if row["title"] else Text(safe_text(row["preview"]), style="dim")
-        table.add_row(
-            Text(safe_text(row["id"])), _time(row["last_active"]), str(row["message_count"]), _state(row), about
-        )
-    _console(file, width).print(table)
+    # The title gives way first. Where even then there is no room, the rest is folded: a column that may not be
+    # wrapped would be cut.
+    narrow = sum(max(map(len, cells)) + 2 for cells in zip(_HEADS, *shown, strict=True)) > console.width - _TITLE_CHARS
+    for name in _HEADS:
+        table.add_column(name, no_wrap=not narrow, overflow="fold", justify="right" if name == "messages" else "left")
+    table.add_column("title or beginning")
+    for row, cells in zip(rows, shown, strict=True):
+        about = Text(safe_text(row["title"] or row["preview"]), style="" if row["title"] else "dim")
+        about.no_wrap, about.overflow = True, "ellipsis"
+        table.add_row(*map(Text, cells), about)
+    console.print(table)
 
 
 def print_hits(hits: Sequence[Mapping[str, Any]], *, file: TextIO | None = None, width: int | None = None) -> None:
