@@ -137,7 +137,7 @@ def figures_of(sides: Sequence[Side]) -> tuple[list[Figure], list[dict[str, Any]
     filled = [side.do(step="fill") for side in sides]
     for facts in filled:
         expect((facts["sessions"], facts["messages"]), (SESSIONS, MESSAGES))
-        expect(facts["journal_mode"], "wal")
+        expect((facts["journal_mode"], facts["synchronous"]), ("wal", 2))
     figures = [figure for step in STEPS for figure in step_figures(sides, step)]
     peaks = [side.do(step="end")["peak"] for side in sides]
     for name, limit, (ours, theirs) in (

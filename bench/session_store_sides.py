@@ -68,6 +68,9 @@ class Side(Protocol):
 
     def close(self) -> None: ...
 
+    def synchronous(self) -> int:
+        """Return that setting of the connection that writes; 2 is FULL."""
+
     def fill(self) -> None:
         """Write the sessions and messages that everything is measured on, one durable append each."""
 
@@ -93,6 +96,9 @@ class Ours:
 
     def close(self) -> None:
         self._runner.run(self._db.close())
+
+    def synchronous(self) -> int:
+        return int(self._runner.run(self._db.write(lambda c: c.execute("PRAGMA synchronous")[0]["synchronous"])))
 
     def fill(self) -> None:
         self._runner.run(self._fill())
@@ -167,6 +173,9 @@ class Theirs:
 
     def close(self) -> None:
         self._db.close()
+
+    def synchronous(self) -> int:
+        return int(self._db._conn.execute("PRAGMA synchronous").fetchone()[0])
 
     def fill(self) -> None:
         source = texts(0)
@@ -281,7 +290,7 @@ def answered(side: Side, path: Path, order: dict[str, Any]) -> dict[str, Any]:
         side.close()
         found = facts(path)
         side.open(path)
-        return {"seconds": seconds, **found}
+        return {"seconds": seconds, **found, "synchronous": side.synchronous()}
     if step == "end":
         side.close()
         return {"peak": peak_bytes()}
