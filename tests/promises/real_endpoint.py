@@ -26,4 +26,30 @@ PROMISES = (
         source="issue 8 (failing models); design D20",
         sentence="A turn that hermes-agent 0.19.0 answers with 200 although its model failed is told as not stored.",
     ),
+    Promise(
+        id="real:tool-turns",
+        source="issue 8 (tool turns); design D17",
+        sentence="A streamed turn of hermes-agent 0.19.0 with tools has its text once, and its tools' rows are stored.",
+    ),
+    Promise(
+        id="real:unicode-ids",
+        source="issue 8 (unicode ids); design D12",
+        sentence="A session of hermes-agent 0.19.0 is created, read, forked and deleted under a name of any script.",
+    ),
+    Promise(
+        id="real:long-history",
+        source="issue 8 (long histories)",
+        sentence="A long history reaches the model of hermes-agent 0.19.0 whole, and is read whole.",
+    ),
+    Promise(
+        id="real:cancel",
+        source="issue 8 (cancellation); design D17",
+        sentence="A cancelled turn of hermes-agent 0.19.0 is not told as undone: it goes on, and is found afterwards.",
+    ),
+    Promise(
+        id="real:compression",
+        source="issue 8 (compression in place and by rotation); design D14, D15",
+        sentence="The session that hermes-agent 0.19.0 continues another with is adopted where the compression is "
+        "proven, and never a fork in its place.",
+    ),
 )

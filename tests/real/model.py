@@ -18,6 +18,7 @@ __all__ = ["Answer", "ScriptedModel", "scripted_model"]
 
 NAME: Final = "scripted-model"
 _PIECE: Final = 24
+_ECHOED: Final = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,12 +48,12 @@ class ScriptedModel:
     """Released once for each answer that has begun to wait for its `until`."""
 
     def answer_to(self, body: dict[str, Any]) -> Answer:
-        """Take what comes next; an echo of the last user message where nothing was told."""
+        """Take what comes next; an echo of the last user message, its beginning, where nothing was told."""
         self.asked.append(body)
         if self.next:
             return self.next.popleft()
         asked = [m.get("content") for m in body.get("messages", []) if m.get("role") == "user"]
-        return Answer(text=f"You said: {_text(asked[-1]) if asked else ''}")
+        return Answer(text=f"You said: {_text(asked[-1])[:_ECHOED] if asked else ''}")
 
 
 @contextmanager
