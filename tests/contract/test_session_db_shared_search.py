@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -71,12 +72,25 @@ async def test_every_query_finds_the_same_on_both_engines(both: tuple[SessionDB,
     for query in QUERIES_TYPED:
         for how in ({}, {"sort": "newest"}, {"sort": "oldest", "limit": 2, "offset": 1}, {"source_filter": ["cli"]}):
             here, there = [await db.search_messages(query, **{"limit": 50, **how}) for db in both]  # type: ignore[arg-type]
-            if "sort" not in how:
-                # By relevance the engines may weigh a little differently; what they show is the same.
-                here, there = [sorted(hits, key=lambda hit: hit["id"]) for hits in (here, there)]
             if here != there:
                 different[f"{query[:40]} {how}"] = ([h["id"] for h in here], [h["id"] for h in there])
     assert not different
+
+
+@pytest.mark.requirement("sessions:postgres:search")
+async def test_what_fits_best_is_the_same_on_both_engines(tmp_path: Path, postgres_dsn: str) -> None:
+    chance = random.Random(3)  # noqa: S311 - the same texts every time
+    words = ("alpha", "beta", "gamma", "delta", "fox", "dog", "log", "deploy", "error", "the", "a", "of")
+    said = [" ".join(chance.choices(words, weights=range(1, 13), k=chance.randint(3, 40))) for _ in range(300)]
+    asked = ("alpha", "fox dog", "alpha OR beta", "the", "alpha NOT the", '"the of"', "ga*", "alpha OR the OR log")
+    found: list[list[list[int]]] = []
+    async with SessionDB(tmp_path / "hermes.db") as file, SessionDB(postgres_dsn) as server:
+        for db in (file, server):
+            await db.create_session("s", "cli")
+            await db.append_messages_batch("s", [{"role": "user", "content": text} for text in said])
+            found.append([[hit["id"] for hit in await db.search_messages(query)] for query in asked])
+    assert found[0] == found[1]
+    assert all(found[0])
 
 
 @pytest.mark.requirement("sessions:postgres:search")
@@ -107,7 +121,9 @@ async def test_words_that_are_taken_from_the_texts_again_are_the_same(both: tupl
 
     def words(connection: Any) -> list[tuple[Any, ...]]:
         return list(
-            connection.tuples("SELECT id, content, content_text, calls_text, folded, words FROM messages ORDER BY id")
+            connection.tuples(
+                "SELECT id, content, content_text, calls_text, folded, words, word_total FROM messages ORDER BY id"
+            )
         )
 
     before = await server.read(words)

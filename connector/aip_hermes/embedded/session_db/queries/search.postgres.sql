@@ -8,7 +8,7 @@ SELECT COALESCE(MAX(id), 0) AS indexed_through, COALESCE(MAX(id), 0) AS newest F
 -- The words of one row, written anew.
 UPDATE messages SET
     content_text = CAST(:content_text AS TEXT), calls_text = CAST(:calls_text AS TEXT), folded = :folded,
-    words = array_to_tsvector(CAST(:words AS TEXT[]))
+    words = array_to_tsvector(CAST(:words AS TEXT[])), word_total = :word_total
 WHERE id = :id;
 
 -- name: optimize_search_index
@@ -21,7 +21,7 @@ SELECT COUNT(*) AS rows FROM (SELECT words FROM messages ORDER BY id DESC LIMIT 
 
 -- name: search_ranked
 -- A thousand matches, newest first, with the words by which they are weighed. The filters apply before the count.
-SELECT m.id AS id, left(m.folded, 20000) AS folded
+SELECT m.id AS id, left(m.folded, 20000) AS folded, m.word_total
 /*matched*/
 ORDER BY m.id DESC LIMIT :block OFFSET :block_start;
 

@@ -141,7 +141,11 @@ def _match(connection: Connection, search: Search, tree: Node, *, limit: int, of
         page = {"block": RANKED, "block_start": block * RANKED, "limit": min(limit, RANKED - within), "offset": within}
         rows = matches("search_ranked", page)
         # One engine weighs by itself and gives the page, the other gives the block.
-        best = [row["id"] for row in rows] if in_rows is None else weighed(rows, tree)[within : within + page["limit"]]
+        best = (
+            [row["id"] for row in rows]
+            if in_rows is None
+            else weighed(connection, rows, tree)[within : within + page["limit"]]
+        )
         found += best
         if len(best) < page["limit"]:
             break

@@ -34,6 +34,11 @@ _TRIGRAMS: Final = (
     "SELECT home.nspname AS home FROM pg_extension AS there JOIN pg_namespace AS home ON home.oid = there.extnamespace "
     "WHERE there.extname = 'pg_trgm'"
 )
+_TOTALS: Final = "SELECT COUNT(*) AS rows, COALESCE(SUM(word_total), 0) AS words FROM messages"
+_HOLDING: Final = (
+    "SELECT COUNT(*) AS rows FROM messages AS m "
+    "WHERE (m.words @@ CAST(:match AS TSQUERY) OR m.words IS NULL) AND {condition}"
+)
 _SATURATION: Final = 1.2
 _LENGTH_WEIGHT: Final = 0.75
 _LEAST_WEIGHT: Final = 1e-6
@@ -91,22 +96,34 @@ def words_condition(node: Node) -> Condition:
     return Condition(node, contains="strpos(m.folded, :{parameter}) > 0", forms=_as_folded)
 
 
-def weighed(rows: Sequence[Mapping[str, Any]], node: Node) -> list[int]:
-    """Return the ids of matches, the best fit first and then the newer; the weight is Okapi BM25 among these rows."""
+def weighed(connection: Connection, rows: Sequence[Mapping[str, Any]], node: Node) -> list[int]:
+    """Return the ids of matches, the best fit first and then the newer; the weight is Okapi BM25, as FTS5 computes it.
+
+    Of a text, the first 20,000 characters count.
+    """
+    terms = list(dict.fromkeys(_all_terms(node)))
+    (totals,) = connection.execute(_TOTALS)
+    average = (totals["words"] / totals["rows"] if totals["rows"] else 0) or 1.0
+    # The rarity of a term weighs it against others; a single one needs none.
+    weights = [1.0] if len(terms) == 1 else [_weight(totals["rows"], _rows_with(connection, term)) for term in terms]
     patterns = [
-        re.compile(re.escape(form.rstrip()) + ("(?= )" if form.endswith(" ") else ""))
-        for term in dict.fromkeys(_all_terms(node))
+        re.compile(re.escape(form.rstrip()) + ("" if term.prefix else "(?= )"))
+        for term in terms
         for form in _as_folded(term)
     ]
-    counted = [(row["id"], row["folded"].count(" "), [len(p.findall(row["folded"])) for p in patterns]) for row in rows]
-    average = sum(length for _, length, _ in counted) / len(counted) if counted else 1.0
-    weights = [_weight(len(counted), sum(1 for _, _, found in counted if found[n])) for n in range(len(patterns))]
 
-    def score(length: int, found: Sequence[int]) -> float:
-        spread = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / (average or 1.0))
-        return sum(w * n * (_SATURATION + 1) / (n + spread) for w, n in zip(weights, found, strict=True))
+    def score(row: Mapping[str, Any]) -> float:
+        spread = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * row["word_total"] / average)
+        found = [len(pattern.findall(row["folded"])) for pattern in patterns]
+        return float(sum(w * (n * (_SATURATION + 1) / (n + spread)) for w, n in zip(weights, found, strict=True)))
 
-    return [-older for _, older in sorted((-score(length, found), -row_id) for row_id, length, found in counted)]
+    return [-older for _, older in sorted((-score(row), -row["id"]) for row in rows)]
+
+
+def _rows_with(connection: Connection, term: Term) -> int:
+    condition = words_condition(term)
+    asked = {"match": _match(term), **condition.parameters}
+    return int(connection.execute(_HOLDING.replace("{condition}", condition.sql), asked)[0]["rows"])
 
 
 def _weight(rows: int, holding: int) -> float:
@@ -188,6 +205,7 @@ def _words(texts: Sequence[str | None]) -> dict[str, Any]:
     return {
         "folded": "\n".join(f" {' '.join(words)} " for words in per_text),
         "words": Listed(different) if size <= _MOST_KEY_BYTES else None,
+        "word_total": sum(map(len, per_text)),
     }
 
 
