@@ -162,6 +162,27 @@ async def test_a_restore_leaves_alone_what_a_summary_stands_for(session_db: Sess
     assert (await session_db.get_session_rich_row("s") or {})["preview"] == "a"
 
 
+@pytest.mark.requirement("session_db:rewind")
+async def test_what_comes_back_after_a_compaction_is_counted(session_db: SessionDB) -> None:
+    await session_db.create_session("s", "cli")
+    *_, third = await said(session_db, "s", "a", "b", "c")
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    await session_db.append_message("s", "assistant", "d", tool_calls=calls)
+    await session_db.rewind_to_message("s", third)
+    await session_db.archive_and_compact("s", [{"role": "user", "content": "the gist"}])
+    assert await session_db.restore_rewound("s", third) == 2
+    row = await session_db.get_session("s")
+    assert row is not None
+    assert texts(await session_db.get_messages("s")) == ["c", "d", "the gist"]
+    assert (row["message_count"], row["tool_call_count"]) == (3, 1)
+    # A plain rewind and its restore leave the counters alone.
+    await session_db.rewind_to_message("s", third)
+    assert await session_db.restore_rewound("s", third) == 3
+    row = await session_db.get_session("s")
+    assert row is not None
+    assert (row["message_count"], row["tool_call_count"]) == (3, 1)
+
+
 @pytest.mark.requirement("session_db:messages:looks")
 async def test_single_rows_are_found(session_db: SessionDB, ids: list[int]) -> None:
     await session_db.append_message("s", "user", "", platform_message_id="p")

@@ -178,7 +178,8 @@ def fetched(connection: Connection, session_id: str) -> dict[str, Any]:
 def sum_up(connection: Connection, session_id: str, *, counters: bool) -> None:
     """Derive again what the transcript contributes to its row, after rows left it or came back.
 
-    counters: count the live rows, too. Activity and preview are those of the rows that a person may see.
+    counters: count the live rows, too; else counters stay unless more rows are live than they tell of. Activity and
+    preview are those of the rows that a person may see.
     """
     session_id = scrubbed(session_id)
     (sums,) = connection.execute(QUERIES["sum_up_transcript"], {"session_id": session_id})

@@ -114,12 +114,13 @@ UPDATE sessions SET
 WHERE id = :id AND (:into_compressed = 1 OR end_reason IS NULL OR end_reason <> 'compression');
 
 -- name: sum_up_session
--- What a transcript contributes to its row, written anew.
+-- What a transcript contributes to its row, written anew. Counters may tell of hidden rows, too, never of fewer than are
+-- live: rows that come back after a compaction were counted out by it.
 UPDATE sessions SET
     newest_message_at = :newest,
     preview = :preview,
-    message_count = CASE WHEN :counters = 1 THEN :messages ELSE message_count END,
-    tool_call_count = CASE WHEN :counters = 1 THEN :tool_calls ELSE tool_call_count END
+    message_count = CASE WHEN :counters = 1 OR message_count < :messages THEN :messages ELSE message_count END,
+    tool_call_count = CASE WHEN :counters = 1 OR tool_call_count < :tool_calls THEN :tool_calls ELSE tool_call_count END
 WHERE id = :id;
 
 -- name: restart_counters
