@@ -52,5 +52,5 @@ async def test_what_a_verdict_decides_is_no_longer_among_those_that_nobody_knows
         await runtime.reconciliations.reconcile(ActionId(undecided), OWNER)
         assert await listed(runtime, unresolved=True) == {unseen}
         assert await listed(runtime) == set(ended)
-    async with site._store(read_only=True) as store:
+    async with site.store(read_only=True) as store:
         assert (await store.read(lambda connection: figures(connection, now=site.clock.now_ms()))).uncertain == 1
