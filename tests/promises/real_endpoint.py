@@ -52,4 +52,10 @@ PROMISES = (
         sentence="The session that hermes-agent 0.19.0 continues another with is adopted where the compression is "
         "proven, and never a fork in its place.",
     ),
+    Promise(
+        id="real:differences",
+        source="issue 8 (endpoint against the real endpoint)",
+        sentence="The embedded endpoint answers over a hundred requests as hermes-agent 0.19.0 does, but for a table "
+        "that says why; what has a quirk is gone with it.",
+    ),
 )
