@@ -288,3 +288,14 @@ async def test_what_an_endpoint_says_is_kept_apart_from_what_is_told_to_everybod
         await whole_reply(asked, REQUEST)
     assert (failed.value.reason, str(failed.value)) == (told, "the model answered HTTP 401")
     assert failure_text(failed.value) == f"HTTP 401: {told or failed.value}"
+
+
+@pytest.mark.requirement("agent:model-failed")
+async def test_what_an_endpoint_says_in_the_middle_of_its_answer_is_told_to_who_asked() -> None:
+    broken = streamed(
+        chunk({"content": "Well"}), chunk(error={"message": "out of\nmemory, bearer abcdef", "code": 500})
+    )
+    with pytest.raises(ModelFailed) as failed:
+        await whole_reply(model(broken), REQUEST)
+    assert str(failed.value) == "the model reported an error while it answered"
+    assert failure_text(failed.value) == f"{failed.value}: out of memory, bearer [redacted]"

@@ -95,6 +95,9 @@ class OpenAIModel:
                         yield piece
                 return
             except ModelFailed as failed:
+                failed.reason = (
+                    redact_text(failed.reason or "", secrets=[self._key], max_chars=_MAX_REASON_CHARS) or None
+                )
                 if wait_s is None or not failed.transient:
                     raise
                 await self._clock.sleep(wait_s)
@@ -112,9 +115,8 @@ class OpenAIModel:
                     said = await self._refusal(response)
                     too_long = status in _MAY_BE_TOO_LONG and any(words in said.lower() for words in _TOO_LONG)
                     told = f"the model answered HTTP {status}" + (": its context is exceeded" if too_long else "")
-                    reason = redact_text(refusal_text(said), secrets=[self._key], max_chars=_MAX_REASON_CHARS)
                     raise ModelFailed(
-                        told, status=status, transient=again, too_long=too_long, reason=reason.strip() or None
+                        told, status=status, transient=again, too_long=too_long, reason=refusal_text(said)
                     )
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     async with aclosing(_streamed(self._chunks(response))) as pieces:

@@ -34,7 +34,7 @@ class ChunkReader:
         try:
             chunk = json.loads(data)
             if chunk.get("error"):
-                raise ModelFailed("the model reported an error while it answered")
+                raise ModelFailed("the model reported an error while it answered", reason=refusal_text(data.encode()))
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             return self._choice(chunk["choices"][0]) if chunk.get("choices") else ""

@@ -51,7 +51,9 @@ def failed(keeper: Keeper, identity: Identity, *, reason: str, error: str) -> di
 
 def failure_text(failure: ModelFailed) -> str:
     """Return what stands for the answer of a model that failed: the status and the endpoint's own words, if any."""
-    return str(failure) if failure.status is None else f"HTTP {failure.status}: {failure.reason or failure}"
+    if failure.status is None:
+        return f"{failure}: {failure.reason}" if failure.reason else str(failure)
+    return f"HTTP {failure.status}: {failure.reason or failure}"
 
 
 def _result(
