@@ -230,6 +230,10 @@ async def test_close_waits_for_the_turn_and_survives_a_store_that_is_gone(db: Se
     [
         ({"model": "offline", "fallback_model": {}}, TypeError, "asks one model"),
         ({"model": "offline", "sesion_id": "s"}, TypeError, "no such argument"),
+        ({"model": "offline", "sesion_id": None}, TypeError, "no such argument"),
+        ({"model": "offline", "quiet_mode": False}, TypeError, "prints nothing"),
+        ({"model": "offline", "skip_memory": False}, TypeError, "no memory"),
+        ({"model": "offline", "max_tokens": 0}, TypeError, "no limit"),
         ({"model": "m"}, ValueError, "base_url="),
         ({"model": "m", "provider": "anthropic", "base_url": "http://127.0.0.1:1"}, ValueError, "base_url="),
         ({"model": ScriptedModel(), "api_key": "k"}, ValueError, "model object"),
@@ -246,6 +250,15 @@ def test_what_the_agent_does_not_act_on_is_refused(
 ) -> None:
     with pytest.raises(error, match=told):
         AIAgent(**arguments)
+
+
+@pytest.mark.requirement("agent:arguments")
+async def test_what_is_so_anyway_may_be_asked_for() -> None:
+    so = {"quiet_mode": True, "skip_memory": True, "skip_context_files": True}
+    not_so = {"verbose_logging": False, "save_trajectories": False, "checkpoints_enabled": False}
+    arguments: dict[str, Any] = {**so, **not_so, "max_tokens": None, "step_callback": None}
+    async with AIAgent(model="offline", **arguments) as agent:
+        assert (await agent.run_conversation("Hello."))["completed"]
 
 
 @pytest.mark.requirement("agent:toolsets")

@@ -59,9 +59,27 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-def refuse(others: Iterable[str]) -> None:
-    """Raise TypeError for arguments that the agent does not act on, each with the reason."""
-    told = [f"{name} ({_REASONS.get(name, 'there is no such argument')})" for name in sorted(others)]
+_SO_ANYWAY: Final[Mapping[str, bool]] = {
+    "checkpoints_enabled": False,
+    "quiet_mode": True,
+    "save_trajectories": False,
+    "skip_context_files": True,
+    "skip_memory": True,
+    "verbose_logging": False,
+}
+"""What may be asked for because nothing else ever happens."""
+
+
+def refuse(others: Mapping[str, object]) -> None:
+    """Raise TypeError for arguments that the agent does not act on, each with the reason.
+
+    One that asks for what is so anyway is none of them, and neither is a known one that is None.
+    """
+    told = [
+        f"{name} ({_REASONS.get(name, 'there is no such argument')})"
+        for name, value in sorted(others.items())
+        if name not in _REASONS or (value is not None and value is not _SO_ANYWAY.get(name))
+    ]
     if told:
         raise TypeError(f"AIAgent does not act on: {'; '.join(told)}")
 
