@@ -66,8 +66,8 @@ PROMISES = (
     Promise(
         id="agent:arguments",
         source="Sessions §12; issue 6",
-        sentence="An argument that the agent does not act on is refused with the reason, never ignored; what is so anyway "
-        "may be asked for.",
+        sentence="An argument that the agent does not act on is refused with the reason, never ignored; what is so "
+        "anyway may be asked for.",
     ),
     Promise(
         id="agent:toolsets",
