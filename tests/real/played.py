@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -73,11 +74,11 @@ async def _asked(step: Step, client: httpx.AsyncClient, mark: str, kept: Mapping
     if content is None and step.body is not None:
         content = json.dumps(step.body).replace("MARK", mark).encode()
     headers = {"Content-Type": "application/json", **step.headers}
-    for _ in range(2_000):
-        answer = await client.request(step.method, path, content=content, headers=headers)
-        if step.until is None or answer.json().get(step.until[0]) == step.until[1]:
-            return answer
-    raise AssertionError(f"{step.name} never said {step.until}")
+    async with asyncio.timeout(30):
+        while True:
+            answer = await client.request(step.method, path, content=content, headers=headers)
+            if step.until is None or answer.json().get(step.until[0]) == step.until[1]:
+                return answer
 
 
 def _body(answer: httpx.Response) -> Any:

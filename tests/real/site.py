@@ -58,5 +58,5 @@ class Site:
 @asynccontextmanager
 async def real_site(hermes: RealHermes, folder: Path) -> AsyncIterator[Site]:
     """Yield both."""
-    async with real_rows(hermes) as rows, losing(folder, hermes.url, key=hermes.key) as runtime:
+    async with real_rows(hermes) as rows, losing(folder, hermes.url, key=hermes.key, within_s=240) as runtime:
         yield Site(hermes=hermes, rows=rows, losing=runtime)

@@ -107,6 +107,27 @@ async def test_a_cancelled_stream_is_uncertain_says_that_the_turn_goes_on_and_is
     assert len(site.losing.relay.mutations) == 1
 
 
+@pytest.mark.requirement("real:compression")
+async def test_a_fork_is_never_taken_for_a_continuation(site: Site) -> None:
+    opened, closed, fork = site.named("s"), site.named("c"), site.named("fork")
+    alike = {"session_id": closed, "body": {"id": f"20261201_120000_{site.rows.mark[:6]}"}}
+    for source in (opened, closed):
+        await site.rows.create(source)
+        await site.rows.chat(source, "What is verified?")
+    # Anybody with the key may end a row as a compression does.
+    ended = await site.rows.client.patch(f"/api/sessions/{closed}", json={"end_reason": "compression"})
+    assert ended.json()["session"]["end_reason"] == "compression"
+    refused = await site.losing.act("session_fork", alike)
+    assert refused.error is not None
+    assert refused.error.code == "action.input_schema_invalid"
+    for source, child in ((opened, fork), (closed, f"{fork}-2")):
+        await site.output("session_fork", session_id=source, body={"id": child, "title": site.named(child)})
+        read = await site.output("session_messages", session_id=source)
+        identity = read["_aip"]["session"]
+        assert (read["session_id"], identity["requested"], identity["effective"]) == (child, source, child)
+        assert identity["reason"] in ("branch", "unknown")
+
+
 @pytest.fixture(params=[True, False], ids=["in-place", "rotating"])
 async def small(
     request: pytest.FixtureRequest, tmp_path: Path, own_hermes: RealHermes

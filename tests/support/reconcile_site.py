@@ -97,8 +97,10 @@ REVIEWER = caller(
 
 
 @asynccontextmanager
-async def losing(folder: Path, url: str, *, key: str = KEY, quiet: QuietTimes | None = None) -> AsyncIterator[Losing]:
-    """Yield a runtime whose answers from the endpoint at `url` can be lost."""
+async def losing(
+    folder: Path, url: str, *, key: str = KEY, quiet: QuietTimes | None = None, within_s: float = 60
+) -> AsyncIterator[Losing]:
+    """Yield a runtime whose answers from the endpoint at `url` can be lost. within_s: all that a test does there."""
     clock = MovableClock()
     async with CuttingRelay(url) as relay:
         endpoint = endpoint_of(relay.url, key=Secret(key))
@@ -112,7 +114,7 @@ async def losing(folder: Path, url: str, *, key: str = KEY, quiet: QuietTimes | 
                 authorities=Authorities((authority(),)),
                 clock=clock,
             ) as runtime,
-            asyncio.timeout(60),
+            asyncio.timeout(within_s),
         ):
             yield Losing(runtime=runtime, relay=relay, clock=clock)
 
