@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from aip_hermes.cli.home import HomeRefused, write_new
+from aip_hermes.cli.init import ready_home
+from aip_hermes.settings import Settings
 from tests.support.processes import alive, children_of, finish, run_aipctl, running_up, start, stop
 
 
@@ -225,3 +227,12 @@ def test_a_key_that_can_be_guessed_is_refused_in_a_sentence(tmp_path: Path) -> N
     assert str(key) in err
     assert "short" not in err.replace(str(key), "")
     assert "Traceback" not in err
+
+
+@pytest.mark.requirement("up:says-its-ports")
+def test_a_new_settings_file_has_the_ports_that_were_given_and_an_old_one_keeps_its_own(tmp_path: Path) -> None:
+    for data, given in (("new", ("18933", "18942")), ("new", ("18944", "18955")), ("free", ("0", "0"))):
+        ready_home(tmp_path / data, port=int(given[0]), hermes_port=int(given[1]))
+    new, free = (Settings.load(tmp_path / data / "aip-hermes.toml") for data in ("new", "free"))
+    assert (new.server.port, str(new.endpoints[0].base_url)) == (18933, "http://127.0.0.1:18942/")
+    assert (free.server.port, str(free.endpoints[0].base_url)) == (8080, "http://127.0.0.1:8642/")

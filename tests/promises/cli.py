@@ -54,6 +54,11 @@ PROMISES = (
         sentence="`up` prints exactly one JSON line on stdout when both servers are ready.",
     ),
     Promise(
+        id="up:says-its-ports",
+        source="an operator's wish: `doctor` finds what `up` started",
+        sentence="A settings file that `up` makes has the ports that it was given; one that is there keeps its own.",
+    ),
+    Promise(
         id="up:stops",
         source="issue 2",
         sentence="SIGTERM and SIGINT end `up` and its children with status 0 within five seconds.",

@@ -61,7 +61,7 @@ def up(data: Path, port: int, hermes_port: int) -> None:
     from aip_hermes.cli.init import ready_home
     from aip_hermes.cli.up import run_up
 
-    home = guarded(lambda: ready_home(data))
+    home = guarded(lambda: ready_home(data, port=port, hermes_port=hermes_port))
     sys.exit(run(run_up(home=home, port=port, hermes_port=hermes_port)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,6 +11,9 @@ from aip_hermes.cli.home import REQUESTER, REVIEWER, TENANT, Home, make_home, wr
 from aip_hermes.settings import render_template
 
 __all__ = ["ready_home", "run_init"]
+
+PORT: Final = 8080
+HERMES_PORT: Final = 8642
 
 
 def run_init(*, folder: Path, reviewer_folder: Path | None) -> None:
@@ -28,14 +32,17 @@ def run_init(*, folder: Path, reviewer_folder: Path | None) -> None:
     click.echo(f"next: set base_url in the settings, then run: aip-hermes serve --config {home.settings}", err=True)
 
 
-def ready_home(folder: Path) -> Home:
-    """Make what is missing in `folder`, the settings file included."""
+def ready_home(folder: Path, *, port: int = PORT, hermes_port: int = HERMES_PORT) -> Home:
+    """Make what is missing in `folder`, the settings file included.
+
+    port, hermes_port: what a settings file made now says, so that whoever reads it finds both; 0, a free one: the usual.
+    """
     home = make_home(folder.absolute())
-    _write_settings(home)
+    _write_settings(home, port=port or PORT, hermes_port=hermes_port or HERMES_PORT)
     return home
 
 
-def _write_settings(home: Home) -> bool:
+def _write_settings(home: Home, *, port: int = PORT, hermes_port: int = HERMES_PORT) -> bool:
     """Write the settings file unless it exists; return whether it was written."""
     reviewer_file = (
         "tokens/reviewer" if home.reviewer_folder == home.folder / "tokens" else str(home.reviewer_token.absolute())
@@ -43,6 +50,8 @@ def _write_settings(home: Home) -> bool:
     return write_new(
         home.settings,
         render_template(
+            port=port,
+            endpoint_url=f"http://127.0.0.1:{hermes_port}/",
             key_file="hermes/key",
             tenant_id=TENANT,
             requester=REQUESTER,
