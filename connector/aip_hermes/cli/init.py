@@ -35,7 +35,7 @@ def run_init(*, folder: Path, reviewer_folder: Path | None) -> None:
 def ready_home(folder: Path, *, port: int = PORT, hermes_port: int = HERMES_PORT) -> Home:
     """Make what is missing in `folder`, the settings file included.
 
-    port, hermes_port: what a settings file made now says, so that whoever reads it finds both; 0, a free one: the usual.
+    port, hermes_port: what a settings file made now says, so that whoever reads it finds both; for 0, the usual ones.
     """
     home = make_home(folder.absolute())
     _write_settings(home, port=port or PORT, hermes_port=hermes_port or HERMES_PORT)
