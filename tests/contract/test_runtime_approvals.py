@@ -307,3 +307,13 @@ async def test_an_approval_that_nobody_decides_expires_before_it_is_shown(site: 
         f"decision:{request.id}:expired",
     )
     assert site.connector.sends == []
+
+
+@pytest.mark.requirement("runtime:approval:denied-expired")
+async def test_a_duplicate_is_answered_with_an_end_that_came_while_it_was_looked_up(site: Site) -> None:
+    async with site.open() as runtime:
+        given, _ = await ask(site, runtime)
+        site.clock.advance(900_000)
+        # The clock ends it between two looks of the duplicate, or before, or after: whichever comes first.
+        answers = await asyncio.gather(*(site.submit(runtime, given) for _ in range(20)))
+    assert {error_code(answer) for answer in answers} == {"policy.approval_expired"}

@@ -90,9 +90,15 @@ class Repeats:
         """A pending approval whose time is up ends before it is shown."""
         now = self._footing.now_ms()
         tenant, approval_id = submission.tenant, bound.action["approval_id"]
-        row = await self._footing.database.read(lambda c: approvals.fetch(c, tenant=tenant, approval_id=approval_id))
+
+        def look(connection: Connection) -> tuple[Mapping[str, Any] | None, Mapping[str, Any]]:
+            row = approvals.fetch(connection, tenant=tenant, approval_id=approval_id)
+            return row, approvals.action_of(connection, tenant, bound.action["action_id"])
+
+        row, action = await self._footing.database.read(look)
         if row is None or not approvals.overdue(row, now=now):
-            return bound
+            # As it is now: something may have ended it since it was found.
+            return replace(bound, action=action)
 
         def end(connection: Connection) -> Mapping[str, Any]:
             approvals.expire(connection, row, now=now)
