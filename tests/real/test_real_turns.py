@@ -45,6 +45,24 @@ async def test_a_streamed_turn_with_tools_has_its_text_once_and_the_rows_of_its_
     assert "looked" in rows[2]["content"]
 
 
+@pytest.mark.requirement("real:tool-turns")
+@pytest.mark.parametrize("operation", ["chat_stream", "responses_stream", "run_events"])
+async def test_other_streams_end_after_their_tools_with_what_was_said(operation: str, site: Site) -> None:
+    look = ("terminal", {"command": "echo looked"})
+    site.hermes.model.next.extend([Answer(calls=[look]), Answer(text="It is there.")])
+    asked = "Is it there?"
+    if operation == "run_events":
+        run = await site.output("run_start", session_id=site.named("r"), input=asked)
+        values = {"run_id": run["run_id"]}
+    else:
+        values = {"prompt": asked} if operation == "chat_stream" else {"input": asked}
+    output = await site.output(operation, **values)
+    assert not site.hermes.model.next
+    assert output["terminal"] is True
+    assert output["text"].strip() == "It is there."
+    assert "looked" in str(site.hermes.model.asked[-1]["messages"][-1]["content"])
+
+
 @pytest.mark.requirement("real:unicode-ids")
 @pytest.mark.parametrize("name", ["Ünïcode", "会议 记录", "naïve?x=1#frag%2F", "😀 smile", "tab-less~`'\"()", "نص"])
 async def test_a_session_of_any_name_goes_through_its_life(name: str, site: Site) -> None:
