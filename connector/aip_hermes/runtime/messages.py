@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aip_hermes import wire
 from aip_hermes.database import Connection, StoreFailure
@@ -25,15 +25,20 @@ __all__ = ["MessageClaim", "Messages"]
 
 T = TypeVar("T")
 
+_SWEEP_MS: Final = 1000
+
 
 @dataclass(slots=True)
 class MessageClaim:
-    """The id of a message under way. stored: by the transaction that runs, or an earlier one."""
+    """The id of a message under way. sweeps: taking it drops those whose window has passed. stored: by the transaction
+    that runs, or an earlier one.
+    """
 
     tenant: str
     message_id: str
     expires_at: int
     now: int
+    sweeps: bool = True
     stored: bool = False
 
     def look(self, connection: Connection) -> None:
@@ -48,11 +53,16 @@ class MessageClaim:
             if not self.take(connection):
                 raise _replayed()
             self.stored = True
+        elif connection.engine == "postgres":
+            # The transaction that took it may be this very one, undone and run again.
+            self.take(connection)
 
     def take(self, connection: Connection) -> bool:
         """Return whether the id was free."""
-        connection.execute(QUERIES["drop_expired_messages"], {"now": self.now})
-        return bool(connection.execute(QUERIES["claim_message"], {**self._address, "expires_at": self.expires_at}))
+        if self.sweeps:
+            connection.execute(QUERIES["drop_expired_messages"], {"now": self.now})
+        taken = {**self._address, "expires_at": self.expires_at, "now": self.now}
+        return bool(connection.execute(QUERIES["claim_message"], taken))
 
     @property
     def _address(self) -> dict[str, str]:
@@ -65,6 +75,7 @@ class Messages:
     def __init__(self, footing: Footing) -> None:
         self._footing = footing
         self._under_way: set[tuple[str, str]] = set()
+        self._swept_at = 0
 
     async def claim(self, arrival: Arrival, caller: Caller) -> None:
         """Take a message id at once. Raises: MessageReplayed."""
@@ -114,11 +125,16 @@ class Messages:
                 "sent_at is outside the accepted window; check the clock and send a new message",
                 details={"server_time": wire.rfc3339(now)},
             )
+        # Whoever takes an id takes over one past its window, so a look a second is enough to be rid of the others.
+        sweeps = abs(now - self._swept_at) >= _SWEEP_MS
+        if sweeps:
+            self._swept_at = now
         return MessageClaim(
             tenant=caller.tenant_id or "",
             message_id=str(arrival.message_id),
             expires_at=arrival.sent_at_ms + limits.past_ms,
             now=now,
+            sweeps=sweeps,
         )
 
 

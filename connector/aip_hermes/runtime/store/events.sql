@@ -16,9 +16,9 @@ WHERE NOT EXISTS (
     SELECT 1 FROM audit WHERE action_id = :action_id AND tenant || '' = :tenant AND audit_id = :audit_id);
 
 -- name: claim_message
--- Take a message id of a tenant; no row comes back when it was taken before.
+-- Take a message id of a tenant; no row comes back when it was taken before, and its window has not passed.
 INSERT INTO message_ids (tenant, message_id, expires_at) VALUES (:tenant, :message_id, :expires_at)
-ON CONFLICT (tenant, message_id) DO NOTHING
+ON CONFLICT (tenant, message_id) DO UPDATE SET expires_at = excluded.expires_at WHERE message_ids.expires_at < :now
 RETURNING message_id;
 
 -- name: find_message
