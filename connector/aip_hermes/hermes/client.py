@@ -11,8 +11,9 @@ import asyncio
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -38,6 +39,8 @@ _PACKED: Final = ("gzip", "x-gzip", "deflate")
 """What somebody in between may do to an answer although it was asked for as it is."""
 _MUTATION_IDLE_S: Final = 1.0
 _MAX_PORT: Final = 65_535
+_KEPT_URLS: Final = 64
+"""Most calls of an endpoint go to few addresses, and httpx takes one apart each time that it is made."""
 _READ_IDLE_S: Final = 4.0  # under the five seconds after which many a proxy closes
 
 
@@ -59,6 +62,7 @@ class HermesClient:
     ) -> None:
         self._faults = faults or NoFaults()
         self._origin = httpx.URL(endpoint.base_url)
+        self._url_of = lru_cache(maxsize=_KEPT_URLS)(_url_at(self._origin))
         self._max_json_bytes = max_json_bytes or load_capability_file().connector.max_json_response_bytes
         # Loopback traffic never meets a proxy, whatever the environment says.
         proxy = None if endpoint.loopback else _proxy_of(self._origin)
@@ -132,7 +136,7 @@ class HermesClient:
         names = {name for name, _ in given}
         return httpx.Request(
             request.method,
-            self._origin.copy_with(raw_path=request.target.encode("ascii")),
+            self._url_of(request.target),
             headers=[*(pair for pair in self._headers if pair[0] not in names), *given],
             content=request.body,
             extensions={"trace": progress.note, "timeout": _TIMES},
@@ -265,6 +269,11 @@ class _NoProxy(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.extensions["trace"]("connection.started", {})
         raise httpx.ProxyError("the environment names a proxy that cannot be used")
+
+
+def _url_at(origin: httpx.URL) -> Callable[[str], httpx.URL]:
+    """Return what makes the URL of a request's target."""
+    return lambda target: origin.copy_with(raw_path=target.encode("ascii"))
 
 
 def _proxy_of(origin: httpx.URL) -> str | None:
