@@ -33,7 +33,10 @@ PAYLOAD_FIELDS: Final = frozenset(("body", "input", "key", "output", "query", "t
 """Fields that are never logged, besides the redaction classes: what callers and endpoints send and answer."""
 
 _FIRST: Final = ("timestamp", "level", "event")
+_OWN: Final = frozenset(("timestamp", "level"))
+"""Written by the processors above, over whatever a caller gave under these names."""
 _MAX_TEXT: Final = 2000
+_SHORT: Final = 80
 _MAX_FRAMES: Final = 24
 
 _QUIET: Final = ("aiosqlite", "asyncio", "httpcore", "httpx", "uvicorn", "uvicorn.access", "uvicorn.error")
@@ -100,7 +103,7 @@ def place_of_exception(_logger: Any, _method: str, event: MutableMapping[str, An
 def redact_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Apply the field classes to every field, at any depth; time, level and name of the event come first."""
     ordered = [*(name for name in _FIRST if name in event), *(name for name in event if name not in _FIRST)]
-    return {name: _redacted(name, event[name]) for name in ordered}
+    return {name: event[name] if name in _OWN else _redacted(name, event[name]) for name in ordered}
 
 
 def spell_out(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -120,10 +123,16 @@ def _redacted(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_redacted(name, inner) for inner in value]
     if isinstance(value, str):
-        return redact_text(str(value), max_chars=_MAX_TEXT)
+        return _searched(str(value)) if len(value) <= _SHORT else redact_text(str(value), max_chars=_MAX_TEXT)
     if value is None or isinstance(value, bool | int | float):
         return value
     return f"<{type(value).__name__}>"
+
+
+@lru_cache(maxsize=512)
+def _searched(text: str) -> str:
+    """Return a short text without what looks like a credential: routes, methods and principals come with each event."""
+    return redact_text(text, max_chars=_MAX_TEXT)
 
 
 @lru_cache(maxsize=512)
