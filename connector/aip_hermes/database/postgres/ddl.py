@@ -17,6 +17,8 @@ _OTHER_NAMES: Final[tuple[tuple[str, str], ...]] = (
     (r"INTEGER", "BIGINT"),
     (r"REAL", "DOUBLE PRECISION"),
     (r"BLOB", "BYTEA"),
+    # Byte by byte, as SQLite compares and orders, whatever the server's locale.
+    (r"TEXT", 'TEXT COLLATE "C"'),
     (r"WITHOUT\s+ROWID", ""),
 )
 _ANY: Final = re.compile(
