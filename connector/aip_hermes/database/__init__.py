@@ -9,7 +9,7 @@ from aip_hermes.database.mounts import shared_file_system
 from aip_hermes.database.owner import AlreadyOwned, OwnerLock
 from aip_hermes.database.place import Place, SharedPlace, Store, StoreKind, open_store, store_place
 from aip_hermes.database.pool_settings import PoolSettings, pool_settings
-from aip_hermes.database.queries import Queries
+from aip_hermes.database.queries import Queries, Query
 from aip_hermes.database.restore import Restored, restore
 from aip_hermes.database.room import obstacle_at
 from aip_hermes.database.untouched import Untouched, open_untouched
@@ -27,6 +27,7 @@ __all__ = [
     "PoolSettings",
     "PostgresAddress",
     "Queries",
+    "Query",
     "Restored",
     "SharedPlace",
     "Store",

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aip_hermes.database import Queries, StoreKind
+from aip_hermes.database import Queries, Query, StoreKind
 
 __all__ = ["APPLICATION_ID", "KIND", "MIGRATIONS", "QUERIES", "from_json", "to_json"]
 
@@ -20,7 +20,7 @@ MIGRATIONS: Final = "aip_hermes.runtime.store.migrations"
 
 KIND: Final = StoreKind(migrations=MIGRATIONS, application_id=APPLICATION_ID, schema="aip_runtime")
 
-QUERIES: Final[Mapping[str, str]] = Queries.load(
+QUERIES: Final[Mapping[str, Query]] = Queries.load(
     package="aip_hermes.runtime.store",
     names=(
         "actions.sql",

@@ -1,24 +1,5 @@
--- name: list_actions
--- A slice of a tenant's actions, the one that changed first before the others.
-SELECT * FROM actions
-WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
-    AND (CAST(:principal AS TEXT) IS NULL OR principal_id = :principal)
-    AND (CAST(:state AS TEXT) IS NULL OR state = :state)
-    AND (CAST(:dead AS BIGINT) IS NULL OR CASE WHEN dead_letter_reason IS NULL THEN 0 ELSE 1 END = :dead)
-    AND (CAST(:uncertain AS BIGINT) IS NULL OR uncertain = :uncertain)
-    AND (CAST(:unresolved AS BIGINT) IS NULL OR NOT EXISTS (
-        SELECT 1 FROM verdicts v WHERE v.tenant = actions.tenant AND v.action_id = actions.action_id
-            AND v.outcome <> 'indeterminate'))
-    AND (CAST(:capability AS TEXT) IS NULL OR capability_id = :capability)
-    AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
-    AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
-    AND (CAST(:approval AS TEXT) IS NULL OR approval_id = :approval)
-ORDER BY updated_at, action_id
-LIMIT :limit OFFSET :offset;
-
--- name: count_actions
--- How many actions `list_actions` would give without a limit.
-SELECT count(*) AS found FROM actions
+-- name: actions_asked_for
+-- Which of a tenant's actions a list is about; a part of those that list and count them.
 WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (CAST(:principal AS TEXT) IS NULL OR principal_id = :principal)
     AND (CAST(:state AS TEXT) IS NULL OR state = :state)
@@ -31,6 +12,18 @@ WHERE tenant = :tenant AND updated_at >= :since AND updated_at <= :until
     AND (CAST(:endpoint AS TEXT) IS NULL OR capability_id LIKE :endpoint ESCAPE '!')
     AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
     AND (CAST(:approval AS TEXT) IS NULL OR approval_id = :approval);
+
+-- name: list_actions
+-- A slice of a tenant's actions, the one that changed first before the others.
+SELECT * FROM actions
+/*actions_asked_for*/
+ORDER BY updated_at, action_id
+LIMIT :limit OFFSET :offset;
+
+-- name: count_actions
+-- How many actions `list_actions` would give without a limit.
+SELECT count(*) AS found FROM actions
+/*actions_asked_for*/;
 
 -- name: fetch_log_page
 -- The next events of a tenant, with the owner of each one's action.
