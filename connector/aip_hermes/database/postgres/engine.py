@@ -215,8 +215,7 @@ class PostgresDatabase:
             notes: list[Note] = []
             result = function(self._view(cursor, notes))
             if self._listener is not None:
-                for note in notes:
-                    publish(cursor, self._schema, self._listener.name, note)
+                publish(cursor, self._schema, self._listener.name, notes)
             return result, notes
 
         return self._repeatedly(lambda raw: in_transaction(raw, WRITE, whole))

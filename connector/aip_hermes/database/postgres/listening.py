@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from uuid import uuid4
@@ -29,11 +29,12 @@ _LOOK_S: Final = 0.25
 _PAUSE_S: Final = 0.5
 
 
-def publish(cursor: psycopg.Cursor[tuple[Any, ...]], channel: str, sender: str, note: Note) -> None:
-    """Tell the other workers, once this transaction is committed. A note that is too large for it is left out."""
-    message = json.dumps([sender, note[0], dict(note[1])])
-    if len(message) <= _MOST_BYTES:
-        cursor.execute(b"SELECT pg_notify(%s, %s)", (channel, message))
+def publish(cursor: psycopg.Cursor[tuple[Any, ...]], channel: str, sender: str, notes: Sequence[Note]) -> None:
+    """Tell the other workers, once this transaction is committed: each note once, and none that is too large for it."""
+    told = dict.fromkeys(json.dumps([sender, name, dict(facts)]) for name, facts in notes)
+    messages = [message for message in told if len(message) <= _MOST_BYTES]
+    if messages:
+        cursor.execute(b"SELECT pg_notify(%s, told) FROM unnest(%s::text[]) AS told", (channel, messages))
 
 
 class Listener:
