@@ -18,7 +18,7 @@ MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 40 27 0:41 / /home rw,relatime shared:7 - nfs4 files:/home rw,vers=4.2
 41 40 0:42 / /home/me/disk rw,relatime - xfs /dev/sdb rw
 42 27 0:43 / /mnt/my\040share rw - cifs //files/share rw
-43 27 0:44 / /work rw,nosuid - 9p host rw,trans=virtio
+43 27 0:44 / /projects rw,nosuid - 9p host rw,trans=virtio
 44 27 0:45 / /host rw - virtiofs host rw
 45 27 0:46 / /cloud rw - fuse.sshfs me@there: rw
 46 27 0:47 / /layers rw - fuse.fuse-overlayfs fuse-overlayfs rw
@@ -37,7 +37,7 @@ torn line
         ("/home/me/disk/aip.sqlite3", None),
         ("/homely/aip.sqlite3", None),
         ("/mnt/my share/aip.sqlite3", "cifs"),
-        ("/work/data/aip.sqlite3", "9p"),
+        ("/projects/data/aip.sqlite3", "9p"),
         ("/host/aip.sqlite3", "virtiofs"),
         ("/cloud/aip.sqlite3", "fuse.sshfs"),
         ("/layers/aip.sqlite3", None),
@@ -51,7 +51,7 @@ def test_the_deepest_mount_says_whether_machines_share_a_folder(path: str, kind:
 
 @pytest.mark.requirement("doctor:mount")
 def test_the_doctor_says_so_with_a_remedy() -> None:
-    found = mount(Path("/work/data/aip.sqlite3"), mounts=MOUNTS)
+    found = mount(Path("/projects/data/aip.sqlite3"), mounts=MOUNTS)
     assert (found.check, found.level) == ("mount", "warn")
     assert "9p" in found.detail
     assert "[store]" in found.remedy

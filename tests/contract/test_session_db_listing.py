@@ -214,9 +214,9 @@ FILTERED: list[tuple[dict[str, Any], str]] = [
     ({"source": "cli", "sources": ["api"]}, ""),
     ({"exclude_sources": ["cli"]}, "bd"),
     ({"exclude_sources": []}, "abcde"),
-    ({"cwd_prefix": "/work"}, "ab"),
-    ({"cwd_prefix": "/work/"}, "ab"),
-    ({"cwd_prefix": "/work/deep"}, "b"),
+    ({"cwd_prefix": "/projects"}, "ab"),
+    ({"cwd_prefix": "/projects/"}, "ab"),
+    ({"cwd_prefix": "/projects/deep"}, "b"),
     ({"cwd_prefix": "/wor%"}, ""),
     ({"cwd_prefix": "/100%"}, "d"),
     ({"min_message_count": 2}, "bc"),
@@ -229,8 +229,8 @@ FILTERED: list[tuple[dict[str, Any], str]] = [
 async def various(session_db: SessionDB) -> None:
     """Sessions a to e of three sources, in five folders."""
     fields: list[dict[str, Any]] = [
-        {"source": "cli", "cwd": "/work", "session_key": "k1"},
-        {"source": "telegram", "cwd": "/work/deep"},
+        {"source": "cli", "cwd": "/projects", "session_key": "k1"},
+        {"source": "telegram", "cwd": "/projects/deep"},
         {"source": "cli", "cwd": "/workshop"},
         {"source": "api", "cwd": "/100%/x"},
         {"source": "cli"},
@@ -279,7 +279,11 @@ async def test_sessions_are_counted_by_source_and_visibility(session_db: Session
     assert [await session_db.session_count_ge(n) for n in (0, 1, 7, 8)] == [True, True, True, False]
     assert await session_db.count_empty_sessions() == 1
     folders = await session_db.distinct_session_cwds()
-    assert {folder["cwd"]: folder["sessions"] for folder in folders} == {"/work": 2, "/work/deep": 1, "/100%/x": 1}
+    assert {folder["cwd"]: folder["sessions"] for folder in folders} == {
+        "/projects": 2,
+        "/projects/deep": 1,
+        "/100%/x": 1,
+    }
     assert len(await session_db.distinct_session_cwds(include_archived=True)) == 4
 
 

@@ -24,8 +24,10 @@ from aip_hermes.runtime.waiting import Overrun, within
 __all__ = ["CancelRequests"]
 
 LOOK_S: Final = 0.5
-_REASON_CHARS: Final = 1000
 """How long an attempt that is claimed and not known here is waited for, before looking where it stands."""
+
+_REASON_CHARS: Final = 1000
+"""How much of a reason another worker is told: a message between them is small."""
 
 
 class CancelRequests:

@@ -152,12 +152,7 @@ class Runtime:
         if isinstance(store, Path):
             runtime._obstacle = partial(obstacle, store)
         hearing.open(footing, runtime._background.start)
-        runtime._go_on(unfinished)
-        runtime._background.keep("queue", runtime._queue.run)
-        runtime._background.keep("keeper", Keeper(footing).run)
-        runtime._background.keep("approval_clock", ApprovalClock(footing).run)
-        if not footing.alone:
-            runtime._background.keep("takeover", runtime._take_over)
+        runtime._begin(unfinished)
         return runtime
 
     async def aclose(self) -> None:
@@ -365,6 +360,15 @@ class Runtime:
             work.close()
             raise RuntimeStopping("the server is stopping; send the request again later")
         return await self._background.outlast(work)
+
+    def _begin(self, unfinished: Unfinished) -> None:
+        """Go on with what was found, and start the loops."""
+        self._go_on(unfinished)
+        self._background.keep("queue", self._queue.run)
+        self._background.keep("keeper", Keeper(self._footing).run)
+        self._background.keep("approval_clock", ApprovalClock(self._footing).run)
+        if not self._footing.alone:
+            self._background.keep("takeover", self._take_over)
 
     def _go_on(self, unfinished: Unfinished) -> None:
         for submission in unfinished.interrupted:
